@@ -30,16 +30,28 @@ ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& con
 
 namespace {
 
+/// Whether a line's members are "task", a string, and then one that prompts have there.
+bool is_prompt(std::string_view line) {
+  constexpr std::string_view kTask = R"({"task":")";
+  if (!line.starts_with(kTask)) return false;
+  line.remove_prefix(kTask.size());
+  size_t end = 0;
+  while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+  if (end >= line.size()) return false;
+  line.remove_prefix(end);
+  return line.starts_with(R"(","length":)") || line.starts_with(R"(","input":)");
+}
+
 /// From the beginning of a file: that of a result, whose first member is the checkpoint's path, of
-/// what requests are answered by, or of prompts. Configurations and states have a section of the
-/// first name.
+/// what requests are answered by, or of prompts as --write-prompts has them. Configurations and
+/// states have a section of the first name.
 bool is_result(std::string_view beginning) {
   std::string text;  // without white space
   for (const char c : beginning) {
     if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) text += c;
   }
   return text.empty() || text.starts_with(R"({"checkpoint":")") ||
-         text.starts_with(R"({"logprob":)") || text.starts_with(R"({"task":)");
+         text.starts_with(R"({"logprob":)") || is_prompt(text);
 }
 
 }  // namespace

@@ -41,18 +41,54 @@ void require_known(const std::string& task) {
               did_you_mean(task, names, join(others) + ", or what bamdata synth --help lists"));
 }
 
-/// As the run has it where it has a task of that name, else with the defaults.
-TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
-  json value = {{"task", arguments.task}};
+/// The task without its lengths, with the options that a run has it with.
+json options_of(const TaskChoice& task) {
+  json value = task_json(task);
+  value.erase("length");
+  return value;
+}
+
+/// With the options that the run has it with, in data.train or else in data.val, or else with the
+/// defaults. Error where sources of data.train differ in those that `given` lacks.
+json task_of_run(const std::string& name, const RunConfig& c,
+                 const std::map<std::string, std::string>& given) {
+  json value;
   for (const DataSource& s : c.data.train.list) {
-    if (s.task && s.task->info->name == arguments.task) value = task_json(*s.task);
+    if (!s.task || s.task->info->name != name) continue;
+    const json other = options_of(*s.task);
+    if (value.is_null()) value = other;
+    for (const auto& [key, option] : other.items()) {
+      if (option == value[key] || given.count(key) > 0) continue;
+      throw Error(ExitCode::usage, "--task-set", key + " of \"" + name + "\"",
+                  "none, and " + value[key].dump() + " and " + option.dump() + " in data.train",
+                  "give --task-set " + key + "=VALUE");
+    }
   }
-  for (const auto& [key, text] : task_settings(arguments.task_settings)) {
+  if (value.is_null() && c.data.val_task && c.data.val_task->info->name == name) {
+    value = options_of(*c.data.val_task);
+  }
+  return value.is_null() ? json{{"task", name}} : value;
+}
+
+/// What an option is set to: a number or a truth value where it is one, else a word.
+json option_value(const std::string& task, const std::string& key, const std::string& text) {
+  for (const OptionSpec& option : find_task(task)->options) {
+    if (option.name != key || std::holds_alternative<std::string>(option.fallback)) continue;
+    const json value = json::parse(text, nullptr, false);
+    if (value.is_number() || value.is_boolean()) return value;
+  }
+  return text;
+}
+
+TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
+  const std::map<std::string, std::string> given = task_settings(arguments.task_settings);
+  json value = task_of_run(arguments.task, c, given);
+  for (const auto& [key, text] : given) {
     if (key == "task" || key == "length") {
       throw Error(ExitCode::usage, "--task-set", "an option of the task", key + "=" + text,
                   "give --task or --lengths");
     }
-    value[key] = text;
+    value[key] = option_value(arguments.task, key, text);
   }
   try {
     return read_task(value, "--task", Origin{}, c.config_version);

@@ -102,7 +102,8 @@ void check_data(const Study& study, const std::vector<StudyRun>& runs) {
     if (kind != RunState::Kind::to_do && kind != RunState::Kind::begun) continue;
     for (const DataSource& source : run.config.data.train.list) {
       open(run, "data.train", source.path);
-      if (!source.task || run.examples || !source.task->options.has("path")) continue;
+      if (!source.task || !run.inputs.training.is_null() || !source.task->options.has("path"))
+        continue;
       const InputFile readable(source.task->options.text("path"), ExitCode::io,
                                "correct " + study.file + ": " + run.label + ": data.train.path");
     }
@@ -176,11 +177,13 @@ void write_tables(const Study& study, const std::vector<StudyRun>& runs) {
   write_file(study.out_dir + "/study.html", study_page(table, trained_lengths(runs)));
 }
 
-/// Seconds of steps that a run took so far.
-double seconds_of(const StudyRun& run) {
+/// Seconds of steps that a run took so far; 0: its metrics.jsonl does not say.
+double seconds_of(const StudyRun& run) try {
   RunReader reader(run.folder);
   const auto& lines = reader.update().metrics.lines();
   return lines.empty() ? 0 : lines.back().seconds;
+} catch (const Error&) {
+  return 0;
 }
 
 /// How many runs there are, what is done, and how long the rest takes. Returns the exit code.
@@ -195,8 +198,10 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
     switch (state.kind) {
       case RunState::Kind::done:
         ++done;
-        flops_done += flops;
-        seconds_done += seconds_of(run);
+        if (const double seconds = seconds_of(run); seconds > 0) {
+          flops_done += flops;
+          seconds_done += seconds;
+        }
         text = "done";
         break;
       case RunState::Kind::diverged:

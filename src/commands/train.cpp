@@ -28,6 +28,7 @@
 #include "record/perplexity_result.h"
 #include "record/progress.h"
 #include "record/results.h"
+#include "record/validation_values.h"
 #include "run/agreement.h"
 #include "run/saves.h"
 #include "run/signals.h"

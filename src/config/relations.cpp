@@ -23,7 +23,15 @@ std::string Relations::base_path(size_t i) const {
 }
 
 void Relations::task(const TaskInfo& info, const std::string& key) const {
-  if (info.of_file) return next_tokens("a file of examples", key);
+  if (use_ == ConfigUse::training && counts_whole_sequence(c_.model.attention.normalizer)) {
+    refuse("model.attention.normalizer.of",
+           "\"row\" with k \"n/2\" and tasks: the padding of their sequences would be counted",
+           "\"sequence\"", "set it to \"row\"");
+  }
+  if (info.of_file) {  // whose examples say whether targets are the next inputs
+    if (reads_items()) next_tokens("a file of examples", key);
+    return;
+  }
   if (info.of_tokenizer) return next_tokens("\"" + info.name + "\", whose answers are text", key);
   if (info.of_items != reads_items()) {
     refuse(key,

@@ -10,6 +10,11 @@ inline bool is_better_high(const std::string& number) {
   return number != "loss" && number != "perplexity" && number != "bits_per_byte";
 }
 
+/// That of a metric: "accuracy" of "copy@64/accuracy".
+inline std::string number_of_metric(const std::string& metric) {
+  return metric.substr(metric.rfind('/') + 1);
+}
+
 /// Whether people read it in percent.
 inline bool is_share(const std::string& number) {
   for (const char* const share :

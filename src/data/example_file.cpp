@@ -87,6 +87,9 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
   constexpr const char* kInputs = "model.vocab";
   const char* const of_classes = classes == inputs ? kInputs : "model.classes";
   std::string_view text;
+  const auto note_continued = [&] {
+    if (out.continued_line_ == 0) out.continued_line_ = line.number;
+  };
   const auto add = [&] {
     const auto before = static_cast<size_t>(out.ends_.empty() ? 0 : out.ends_.back());
     const auto first = out.targets_.begin() + static_cast<std::ptrdiff_t>(before);
@@ -123,6 +126,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
         line.refuse("an id at least in \"prompt\", behind which the target is asked for", "none",
                     "begin it with the id that begins a text");
       }
+      note_continued();
       continued(ids_of(object["prompt"], "prompt", 0, inputs, kInputs, line),
                 ids_of(object["target"], "target", 0, std::min(inputs, classes),
                        classes < inputs ? of_classes : kInputs, line),
@@ -133,6 +137,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
         line.refuse("ids, since no tokenizer is named", "text", "name one, \"tokenizer\": FILE");
       }
       const auto [prompt, target] = encoded(object["prompt"], object["target"], *tokenizer);
+      note_continued();
       continued(prompt, target, &out.inputs_, &out.targets_);
     } else {
       line.refuse(

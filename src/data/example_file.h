@@ -34,6 +34,8 @@ class ExampleFile {
   int64_t longest() const { return longest_; }
   /// Where the first of that length stands, from 1.
   int64_t longest_line() const { return longest_line_; }
+  /// The first line of {"prompt", "target"}, whose targets are the next inputs; 0: there is none.
+  int64_t continued_line() const { return continued_line_; }
   /// Replaces `out`.
   void get(int64_t n, Example* out) const;
   /// Of the file's bytes, 64 hexadecimal digits.
@@ -46,7 +48,7 @@ class ExampleFile {
 
   Symbols inputs_, targets_;   // of all examples, one after the other
   std::vector<int64_t> ends_;  // of each
-  int64_t longest_ = 0, longest_line_ = 0;
+  int64_t longest_ = 0, longest_line_ = 0, continued_line_ = 0;
   std::string sha256_;
 };
 

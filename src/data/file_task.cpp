@@ -50,6 +50,15 @@ FileTask::FileTask(ExampleFile file, const std::string& tokenizer_sha256, uint64
       seed_(seed),
       permuted_(set == "train") {}
 
+void FileTask::require_own_places(const std::string& path) const {
+  const int64_t line = file_.continued_line();
+  if (line == 0) return;
+  throw Error(ExitCode::config, "model.attention.causal",
+              "true with {\"prompt\", \"target\"} as in " + fmt::format("{}:{}", path, line) +
+                  ", whose next tokens a position would see",
+              "false", "set it to true, or give {\"input\", \"targets\"}");
+}
+
 int64_t FileTask::place(int64_t n) const {
   const int64_t epoch = n / file_.size(), of_epoch = n % file_.size();
   return permuted_ ? Permutation(file_.size(), seed_, epoch)(of_epoch) : of_epoch;

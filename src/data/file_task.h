@@ -19,6 +19,10 @@ class FileTask final : public Task {
                                         int64_t inputs, int64_t classes, int64_t sequence_length,
                                         uint64_t seed, const std::string& set);
 
+  /// Error (ExitCode::config) where an example's targets are the next inputs, which the positions
+  /// of a bidirectional model see. `path`: the file's.
+  void require_own_places(const std::string& path) const;
+
   int64_t count() const override { return file_.size(); }
   int64_t length(int64_t n) const override { return file_.length(place(n)); }
   void draw(int64_t index, int64_t length, Example* out) const override;

@@ -26,6 +26,11 @@ int64_t most_written(int64_t n) { return ceil_div(6 * n, 5); }
 
 }  // namespace
 
+int64_t task_bleu_length(const TaskRequest& request, int64_t length) {
+  const int64_t inputs = sequences_of(request, length, TaskSet::test).most_inputs();
+  return inputs + most_written(inputs);
+}
+
 double task_bleu(const TaskRequest& request, int64_t length, const ModelConfig& config,
                  int64_t training_length, const Tensor& masters, const TaskShare& share) {
   const TaskInfo& info = *request.task.info;
@@ -33,7 +38,7 @@ double task_bleu(const TaskRequest& request, int64_t length, const ModelConfig& 
   const Task task = sequences_of(request, length, TaskSet::test);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   GrowingText text(config, training_length, *backend, Dtype::f32, std::nullopt,
-                   task.most_inputs() + most_written(task.most_inputs()));
+                   task_bleu_length(request, length));
   text.commit(masters);
   BleuCounts counts;
   for (int64_t n = share.rank; n < request.samples; n += share.processes) {

@@ -5,6 +5,9 @@
 
 namespace bamtrain {
 
+/// The most tokens of a prompt with what is written behind it.
+int64_t task_bleu_length(const TaskRequest& request, int64_t length);
+
 /// BLEU (eval/bleu.h) of the answers that greedy decoding writes behind the prompts of the test
 /// sequences of that length, without their end, up to 1.2 times the right one's tokens. In fp32 on
 /// the CPU, from masters in host memory. Collective; the same bits for every number of processes.

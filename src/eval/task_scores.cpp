@@ -8,17 +8,13 @@
 #include "core/error.h"
 #include "data/sequences.h"
 #include "eval/mean_json.h"
+#include "eval/task_bleu.h"
 #include "model/random_positions.h"
 #include "tasks/sequence_sums.h"
 
 namespace bamtrain {
 
 namespace {
-
-/// As many sequences as the Chomsky benchmark's code evaluates at a time. They have random
-/// positions or distances in common where those are a step's; and where answers end at a
-/// terminator, accuracy is that of all their places, and its mean over such batches.
-constexpr int64_t kPublishedBatch = 64;
 
 std::string name_of(TaskSet set) { return set == TaskSet::test ? "test" : "select"; }
 
@@ -31,19 +27,6 @@ int64_t batch_of(const TaskRequest& request, int64_t T, bool drawn) {
   return B;
 }
 
-ClusteredMean batch_accuracy(std::span<const SequenceSums> sequences) {
-  std::vector<Cluster> batches;
-  for (size_t first = 0; first < sequences.size(); first += kPublishedBatch) {
-    double right = 0, compared = 0;
-    for (size_t i = first; i < std::min(first + kPublishedBatch, sequences.size()); ++i) {
-      right += sequences[i].right;
-      compared += sequences[i].compared;
-    }
-    batches.push_back({right / compared, 1});
-  }
-  return clustered_mean(batches);
-}
-
 std::unique_ptr<Network> network_of(const ScoredModel& of) {
   return make_network(of.config, of.training_length, of.backend, of.activations);
 }
@@ -53,6 +36,13 @@ std::unique_ptr<Network> network_of(const ScoredModel& of) {
 Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
   return {*request.task.info, request.task.options, LengthRange{length, length}, request.seed,
           name_of(set)};
+}
+
+void check_padded(const ModelConfig& config) {
+  if (!counts_whole_sequence(config.attention.normalizer)) return;
+  throw Error(ExitCode::config, "model.attention.normalizer.of",
+              "\"row\" with k \"n/2\": the padding behind sequences would be counted",
+              "\"sequence\"", "--set model.attention.normalizer.of=row");
 }
 
 void check_task_request(const TaskRequest& request, const ScoredModel& model) {
@@ -90,7 +80,10 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
     refuse("a task of at most the model's " + std::to_string(config.outputs()) + " classes",
            "of " + std::to_string(info.classes));
   }
-  network_of(model)->check_length(info.most_inputs(longest));
+  check_padded(config);
+  const std::unique_ptr<Network> network = network_of(model);
+  network->check_length(info.most_inputs(longest));
+  if (request.bleu) network->check_length(task_bleu_length(request, longest));
 }
 
 nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, TaskSet set,
@@ -139,11 +132,10 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   share.sum(&slots[0].loss, request.samples * SequenceSums::kNumbers);
   double counted = 0;
   for (const SequenceSums& s : slots) counted += s.targets;
-  const TaskScores scores = task_scores(slots);
+  const TaskScores scores = task_scores(slots, task->info().terminator != kNoTarget);
   nlohmann::ordered_json row;
   put_mean(&row, "loss", mean_loss(slots));
-  const bool terminated = task->info().terminator != kNoTarget;
-  put_mean(&row, "accuracy", terminated ? batch_accuracy(slots) : scores.accuracy);
+  put_mean(&row, "accuracy", scores.accuracy);
   put_mean(&row, "exact_match", scores.exact);
   row["targets"] = static_cast<int64_t>(counted);
   row["sequences"] = request.samples;

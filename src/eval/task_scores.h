@@ -33,6 +33,9 @@ struct ScoredModel {
   const Tensor& masters;
 };
 
+/// Error (ExitCode::config) for a model that would count the padding behind texts and sequences.
+void check_padded(const ModelConfig& config);
+
 /// Everything that score_task would refuse of a request, before any time is spent. Error
 /// (ExitCode::usage) for lengths that the task has not, for a task whose ids the model has not or
 /// whose positions read all others, and as Network::check_length.

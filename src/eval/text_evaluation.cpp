@@ -22,6 +22,7 @@ std::vector<nlohmann::ordered_json> TextEvaluation::texts(size_t) const {
 }
 
 void check_text_length(int64_t tokens, const std::string& what, const ScoredModel& model) {
+  check_padded(model.config);
   try {
     make_network(model.config, model.training_length, model.backend, model.activations)
         ->check_length(tokens);

@@ -12,11 +12,7 @@ constexpr int64_t kOneText[] = {0};  // the padding of begin_texts()
 
 void check_grows(const ModelConfig& config) {
   check_text_model(config);
-  const NormalizerChoice& choice = config.attention.normalizer;
-  if (!choice) return;
-  const NormalizerForm form = choice.info().form_of(choice.options);
-  const bool half = form.kind == NormalizerKind::topk && form.keys.number == 0;
-  if (half && form.keys.of_sequence) {
+  if (counts_whole_sequence(config.attention.normalizer)) {
     throw Error(ExitCode::config, "model.attention.normalizer.of",
                 "\"row\" with k \"n/2\": the length of a text that grows is not known",
                 "\"sequence\"", "--set model.attention.normalizer.of=row");

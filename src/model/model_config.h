@@ -98,6 +98,14 @@ using MixChoice = Choice<MixInfo>;
 using ScaleChoice = Choice<ScaleInfo>;
 using NormalizerChoice = Choice<NormalizerInfo>;
 
+/// Whether what a row keeps depends on the length of its sequence, of which padding would be a
+/// part.
+inline bool counts_whole_sequence(const NormalizerChoice& choice) {
+  if (!choice) return false;
+  const NormalizerForm form = choice.info().form_of(choice.options);
+  return form.kind == NormalizerKind::topk && form.keys.number == 0 && form.keys.of_sequence;
+}
+
 /// The priors of a model's layers. Several are none of family embedding, which no layer has.
 struct PriorConfig {
   /// Layer l has number l % size. The size divides the layers.

@@ -124,6 +124,8 @@ constexpr Expected kObjectOrNull = {
 constexpr Expected kText = {"a string", [](const nlohmann::json& v) { return v.is_string(); }};
 constexpr Expected kTextOrNull = {
     "a string or null", [](const nlohmann::json& v) { return v.is_string() || v.is_null(); }};
+constexpr Expected kTruth = {"true or false",
+                            [](const nlohmann::json& v) { return v.is_boolean(); }};
 constexpr Expected kNumber = {"a number", [](const nlohmann::json& v) { return v.is_number(); }};
 constexpr Expected kCount = {"an integer from 0 to 9223372036854775807",
                              [](const nlohmann::json& v) {
@@ -170,6 +172,7 @@ void check_run_state(const Checkpoint& checkpoint) {
   member(best, "best.value", kNumber, folder);
   member(best, "best.of", kObject, folder);
   member(best, "best.validation", kObjectOrNull, folder);
+  if (best.contains("at_stop")) member(best, "best.at_stop", kTruth, folder);
 }
 
 std::string tokenizer_sha256(const Checkpoint& checkpoint) {

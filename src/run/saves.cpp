@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "dist/together.h"
 #include "record/provenance.h"
 #include "record/run_files.h"
+#include "record/validation_values.h"
 #include "run/host_state.h"
 #include "run/init_from.h"
 #include "train/metric_name.h"
@@ -33,6 +35,18 @@ nlohmann::json measured_on(const RunConfig& c) {
   return validation_values(c);
 }
 
+/// Whether the run measures checkpoint.best at a step wherever it is stopped (train.stop_at).
+bool is_measured_at(const RunConfig& c, int64_t step) {
+  const std::string& metric = c.checkpoint.best_metric;
+  const std::string result = metric.substr(0, metric.rfind('/'));
+  int64_t every = c.eval.every;
+  for (const TaskEvaluation& e : c.eval.tasks) {
+    const std::vector<std::string> names = results_of(e);
+    if (std::find(names.begin(), names.end(), result) != names.end()) every = e.every;
+  }
+  return step == c.train.steps || (every > 0 && step % every == 0);
+}
+
 /// Why the checkpoint of a step is none that results could be of; empty: it is one.
 std::string not_to_be_had(const std::string& out_dir, int64_t step) {
   if (!has_checkpoint(out_dir, step)) return "is not in " + out_dir;
@@ -46,17 +60,6 @@ std::string not_to_be_had(const std::string& out_dir, int64_t step) {
 }
 
 }  // namespace
-
-nlohmann::json validation_values(const RunConfig& c) {
-  nlohmann::json of = {{"tokens", c.eval.tokens}};
-  if (const auto& task = c.data.val_task) {
-    of["data"] = task_values(*task);
-    of["length"] = {task->lengths.shortest, task->lengths.longest};
-  } else {
-    of["data"] = c.data.val;
-  }
-  return of;
-}
 
 Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
     : run_(run),
@@ -73,10 +76,15 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
   const auto step = best["step"].get<int64_t>();
   const bool same =
       best["metric"] == c.best_metric && best["mode"] == mode_of(c) && best["of"] == of_;
-  const std::string lost =
-      same ? not_to_be_had(run_.config.out_dir, step) : "was the best by another measure";
+  std::string lost = "was the best by another measure";
+  const bool at_stop = best.value("at_stop", false);
+  if (same && at_stop && step != last_step(run_.config.train)) {
+    lost = "was that of where the run had stopped";
+  } else if (same) {
+    lost = not_to_be_had(run_.config.out_dir, step);
+  }
   if (lost.empty()) {
-    best_ = {step, best["value"].get<double>(), best["validation"]};
+    best_ = {step, best["value"].get<double>(), best["validation"], at_stop};
     return;
   }
   warn_(fmt::format("the best checkpoint so far, of step {}, {}: the best is sought anew", step,
@@ -89,11 +97,13 @@ std::optional<int64_t> Saves::best_step() const {
 
 bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::json validation) {
   const bool highest = run_.config.checkpoint.best_is_highest;
-  const bool better =
-      std::isfinite(value) && (!best_ || (highest ? value > best_->value : value < best_->value));
+  // Where it is stopped a run has results of the best that it would have had, or else of the last.
+  const bool at_stop = !is_measured_at(run_.config, step), counts = !best_ || !at_stop;
+  const bool better = std::isfinite(value) && counts &&
+                      (!best_ || (highest ? value > best_->value : value < best_->value));
   // Other ranks do not know what was best.
   const bool best = comm.any(comm.rank() == 0 && better);
-  if (best) best_ = {step, value, std::move(validation)};
+  if (best) best_ = {step, value, std::move(validation), at_stop};
   return best;
 }
 
@@ -122,6 +132,7 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
                                 {"value", best_->value},
                                 {"of", of_},
                                 {"validation", best_->validation}};
+      if (best_->at_stop) contents.state["best"]["at_stop"] = true;
     }
     save_checkpoint(c.out_dir, step, contents, warn_);
     prune_here(seen);

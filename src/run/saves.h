@@ -11,9 +11,6 @@
 
 namespace bamtrain {
 
-/// What data.val says: losses on something else do not compare.
-nlohmann::json validation_values(const RunConfig& c);
-
 /// Writes checkpoints to out_dir and removes old ones. Parameters can be finite and have diverged
 /// all the same: the next loss is then none, and nobody can go on from them. So a checkpoint is one
 /// of the checkpoint.keep that stay once a loss of its parameters was seen; until then one more
@@ -53,6 +50,7 @@ class Saves {
     int64_t step = 0;
     double value = 0;
     nlohmann::json validation;
+    bool at_stop = false;  // of a step where the run measures it only because it stops there
   };
 
   const TrainRun& run_;

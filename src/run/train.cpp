@@ -16,6 +16,7 @@
 #include "record/provenance.h"
 #include "record/results.h"
 #include "record/run_files.h"
+#include "record/validation_values.h"
 #include "run/agreement.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
@@ -176,7 +177,8 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   int64_t step = end;
   bool wanted = false;  // both known to rank 0
   on_first_rank(comm, [&] {
-    const Results results(run.config.out_dir + "/" + kResultsFile);
+    Results results(run.config.out_dir + "/" + kResultsFile);
+    results.set_run(run.config.name, run.resolved);  // which drops those of another model
     wanted = !results.has(kValidationResult, validation_values(run.config));
     step = saves.best_step().value_or(end);
   });

@@ -16,8 +16,8 @@
 #include "core/input_file.h"
 #include "core/join.h"
 #include "core/json.h"
+#include "core/measured_number.h"
 #include "core/nearest.h"
-#include "core/sha256.h"
 #include "record/results.h"
 #include "train/metric_name.h"
 
@@ -191,21 +191,6 @@ std::vector<std::string> differences(const json& before, const json& now) {
   return keys;
 }
 
-/// Whether a checkpoint is of other files of examples than there are now.
-bool has_other_examples(const StudyRun& run, const json& state) {
-  if (!run.examples) return false;
-  const json* const tasks = find_value(state, "data.tasks");
-  std::vector<std::string> before;
-  if (tasks != nullptr && tasks->is_array()) {
-    for (const json& task : *tasks) {
-      if (const json* const sha256 = find_value(task, "sha256"); sha256 && sha256->is_string()) {
-        before.push_back(sha256->get<std::string>());
-      }
-    }
-  }
-  return before != *run.examples;
-}
-
 bool is_same_run(const json& before, const json& now) {
   return before.is_object() && differences(before, now).empty();
 }
@@ -223,7 +208,7 @@ void take_over(const Study& study, std::vector<StudyRun>* runs) {
     for (StudyRun* const run : to_do) {
       for (EarlierRun& other : others) {
         if (run->taken_over || other.taken || !is_same_run(other.config, run->resolved)) continue;
-        if (has_other_examples(*run, other.state)) continue;
+        if (is_of_other_data(run->inputs, other.state)) continue;
         StudyRun there = *run;
         there.folder = there.config.out_dir = other.folder;
         there.taken_over = true;
@@ -255,6 +240,14 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
       if (std::find(all.begin(), all.end(), metric) == all.end()) all.push_back(metric);
     }
   }
+  const bool high = is_better_high(number_of_metric(study.choose_metric));
+  if (chooses && study.choose_highest != high) {
+    const std::string right = high ? "max" : "min";
+    throw Error(ExitCode::config, study.file + ": choose.mode",
+                right + " with " + study.choose_metric + ", of which " + (high ? "more" : "less") +
+                    " is better",
+                high ? "\"min\"" : "\"max\"", "set it to " + right);
+  }
   for (const std::string& pattern : study.measures) {
     const auto matches = [&](const std::string& metric) {
       return fnmatch(pattern.c_str(), metric.c_str(), 0) == 0;
@@ -277,7 +270,7 @@ std::vector<StudyRun> runs_of(const Study& study) {
       InputFile(study.config, ExitCode::io, "correct \"config\" of " + study.file)
           .text(kMostTextBytes);
   std::vector<StudyRun> runs;
-  std::map<std::string, std::string> files;              // SHA-256 by path
+  RunInputsReader reader;
   std::map<std::string, std::string> labels;             // by slug
   std::map<json, std::string> configs;                   // what trains, of what run
   std::map<std::string, std::vector<std::string>> rows;  // the labels that make each
@@ -296,14 +289,7 @@ std::vector<StudyRun> runs_of(const Study& study) {
                   "\"" + run.label + "\"", "shorten them");
     }
     run.resolved = resolved_json(run.config);
-    for (const DataSource& source : run.config.data.train.list) {
-      if (!source.task || !source.task->options.has("path")) continue;
-      const std::string& path = source.task->options.text("path");
-      std::error_code ignored;
-      if (files.count(path) == 0) files[path] = fs::exists(path, ignored) ? sha256_file(path) : "";
-      if (files[path].empty()) run.examples.reset();
-      if (run.examples) run.examples->push_back(files[path]);
-    }
+    run.inputs = reader.read(run.config, run.resolved);
     json anonymous = run.resolved;
     anonymous.erase("name");
     anonymous.erase("out_dir");
@@ -364,8 +350,8 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
     const json config = config_of(newest);
     std::vector<std::string> others =
         config.is_object() ? differences(config, run.resolved) : std::vector<std::string>();
-    if (others.empty() && config.is_object() && has_other_examples(run, newest)) {
-      others.emplace_back("file of examples than data.train names now");
+    if (others.empty() && config.is_object() && is_of_other_data(run.inputs, newest)) {
+      others.emplace_back("data than data.train names now");
     }
     if (!others.empty()) {
       state.kind = Kind::other;
@@ -382,7 +368,7 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
     return a != nullptr && b != nullptr && *a == *b;
   };
   if (is_same_run(before, run.resolved) && same("eval") && same("checkpoint.best") &&
-      same("train.stop_at")) {
+      same("train.stop_at") && is_measured_on(run.inputs, results)) {
     state.kind = Kind::done;
   }
   return state;

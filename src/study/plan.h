@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "study/run_inputs.h"
 #include "study/study.h"
 #include "train/run_config.h"
 
@@ -21,10 +21,9 @@ struct StudyRun {
   std::string slug;                  // for the names of files; different for each run
   std::string folder;                // out_dir of the run
   bool taken_over = false;           // it is one of take_over
-  /// SHA-256 of the files of examples that it trains on; none where one of them is gone.
-  std::optional<std::vector<std::string>> examples = std::vector<std::string>();
   RunConfig config;
   nlohmann::json resolved;
+  RunInputs inputs;
 };
 
 /// What no study has more of.

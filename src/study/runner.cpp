@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "core/durable_file.h"
 #include "core/error.h"
@@ -81,8 +82,8 @@ void end_without(pid_t parent) {
   if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
-/// A process of this program that trains the run, whose folder's lock it takes over; `gpu`: the
-/// only one that it sees, empty: all.
+/// A process of this program that trains the run, whose folder's lock it has too; `gpu`: the only
+/// one that it sees, empty: all.
 pid_t start_training(const std::string& config, const std::string& log, const FolderLock& lock,
                      const std::string& gpu, int threads, const sigset_t& mask) {
   const int output = open_log(log);
@@ -116,6 +117,7 @@ pid_t start_waiting(const std::string& folder) {
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   end_without(parent);
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);  // locks of the parent among them
   const int lock = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   while (lock >= 0 && ::flock(lock, LOCK_SH) != 0 && errno == EINTR) {
   }
@@ -166,6 +168,9 @@ class Runner {
   struct Child {
     const StudyRun* run;
     int slot;  // kNoSlot: it waits for the run of another process
+    /// Held with the child, until how it ended is noted: a process that waits for it finds the
+    /// note.
+    std::unique_ptr<FolderLock> lock;
     bool waits() const { return slot == kNoSlot; }
   };
 
@@ -189,7 +194,7 @@ class Runner {
   bool start(const StudyRun& run) {
     if (is_over(run, state_of(study_, run))) return false;
     make_folders(run.folder);
-    const std::unique_ptr<FolderLock> lock = FolderLock::unless_held(run.folder);
+    std::unique_ptr<FolderLock> lock = FolderLock::unless_held(run.folder);
     if (!lock) {
       say(run.label + ": another process trains it, which is waited for");
       held_.push_back(&run);
@@ -210,7 +215,8 @@ class Runner {
     const auto place = static_cast<size_t>(slot);
     const std::string gpu = place < settings_.gpus.size() ? settings_.gpus[place] : "";
     const int threads = settings_.jobs > 1 ? std::max(1, max_threads() / settings_.jobs) : 0;
-    children_[start_training(config, log, *lock, gpu, threads, signals_.before())] = {&run, slot};
+    const pid_t child = start_training(config, log, *lock, gpu, threads, signals_.before());
+    children_[child] = {&run, slot, std::move(lock)};
     free_slots_.pop_back();
     return true;
   }
@@ -241,14 +247,15 @@ class Runner {
 
   /// For those that other processes train, when there is nothing else to do.
   void wait_for_others() {
-    for (const StudyRun* const run : held_) children_[start_waiting(run->folder)] = {run, kNoSlot};
+    for (const StudyRun* const run : held_)
+      children_[start_waiting(run->folder)] = {run, kNoSlot, nullptr};
     held_.clear();
   }
 
   void ended(pid_t pid, int status) {
     const auto found = children_.find(pid);
     if (found == children_.end()) return;
-    const Child child = found->second;
+    const Child child = std::move(found->second);
     children_.erase(found);
     if (child.waits()) {  // and perhaps it is done now
       waiting_.push_back(child.run);

@@ -174,9 +174,13 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
     }
     for (size_t i = 0; i < runs.size(); ++i) {
       if (runs[i].row != label) continue;
-      if (!row.chosen.empty() && runs[i].chosen != row.chosen) continue;
+      const bool open = kinds[i] != RunState::Kind::diverged && kinds[i] != RunState::Kind::done;
+      if (!row.chosen.empty() && runs[i].chosen != row.chosen) {
+        row.not_compared += open;
+        continue;
+      }
       row.diverged += kinds[i] == RunState::Kind::diverged;
-      row.open += kinds[i] != RunState::Kind::diverged && kinds[i] != RunState::Kind::done;
+      row.open += open;
     }
     row.done = static_cast<int>(own.size());
     for (const TableGroup& g : table.groups) {
@@ -194,9 +198,10 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
   const auto reference = std::find_if(table.rows.begin(), table.rows.end(), [&](const TableRow& r) {
     return r.label == table.reference;
   });
-  if (reference != table.rows.end()) {
+  // A row whose values are not all tried says nothing beside one that has its best.
+  if (reference != table.rows.end() && reference->not_compared == 0) {
     for (TableRow& row : table.rows) {
-      if (&row == &*reference) continue;
+      if (&row == &*reference || row.not_compared > 0) continue;
       for (size_t g = 0; g < row.cells.size(); ++g) {
         for (size_t c = 0; c < row.cells[g].size(); ++c) {
           const auto& other = reference->cells[g][c];

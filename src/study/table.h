@@ -22,6 +22,7 @@ struct TableRow {
   std::vector<std::string> chosen;       // values of the axes to choose; empty where no run is done
   int done = 0, diverged = 0, open = 0;  // runs, with those values where they are chosen
   std::vector<std::vector<std::optional<TableCell>>> cells;  // by group and column
+  int not_compared = 0;  // runs of other values to choose that are open or failed
 };
 
 /// Metrics that are one curve against length, or one alone.
@@ -67,7 +68,7 @@ inline constexpr const char* kAtEnds =
     "Chosen at an end of the values, so that a better one may lie beyond";
 /// "exact match (%)".
 std::string unit_text(const std::string& number);
-/// How many of the row's runs are there: "3", "2 of 3, 1 diverged".
+/// How many of the row's runs are there: "3", "2 of 3, 1 diverged", "3, 2 of other values open".
 std::string runs_text(const TableRow& row);
 /// Behind a cell of fewer of them, where a number was not finite: " [2]".
 std::string fewer_text(const TableRow& row, const TableCell& cell);

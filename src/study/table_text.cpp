@@ -147,6 +147,7 @@ std::string runs_text(const TableRow& row) {
   std::string text = std::to_string(row.done);
   if (row.open > 0) text += fmt::format(" of {}", row.done + row.open + row.diverged);
   if (row.diverged > 0) text += fmt::format(", {} diverged", row.diverged);
+  if (row.not_compared > 0) text += fmt::format(", {} of other values open", row.not_compared);
   return text;
 }
 
@@ -204,7 +205,10 @@ std::string latex(const StudyTable& t) {
                       return out;
                     },
                     [](const std::vector<std::string>& cells, bool head) {
-                      return join(cells, " & ") + " \\\\\n" + (head ? "\\midrule\n" : "");
+                      // In braces: behind the end of a row, [ and * are options of it.
+                      std::vector<std::string> row = cells;
+                      row.front() = "{" + row.front() + "}";
+                      return join(row, " & ") + " \\\\\n" + (head ? "\\midrule\n" : "");
                     }};
   const auto tabular = [&](const std::string& caption, size_t columns, const std::string& rows) {
     return "\\begin{table}\n\\centering\n\\caption{" + m.text(caption) + "}\n\\begin{tabular}{l" +

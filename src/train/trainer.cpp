@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include "core/checked.h"
 #include "core/parallel.h"
 #include "core/reduction_tree.h"
-#include "data/file_task.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
-#include "prompts/passkey_task.h"
 #include "train/schedule.h"
+#include "train/training_data.h"
 
 namespace bamtrain {
 
@@ -84,73 +82,6 @@ std::optional<int64_t> resolve_document_start(const RunConfig& c,
   return needed ? id : std::nullopt;
 }
 
-/// Whether both are the same files, whatever the paths that lead to them.
-bool same_files(const ShardSet& a, const ShardSet& b) {
-  if (a.size() != b.size()) return false;
-  std::error_code ignored;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    if (!std::filesystem::equivalent(a.shard(i).path(), b.shard(i).path(), ignored)) return false;
-  }
-  return true;
-}
-
-/// Null where `data` has tasks alone.
-std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c, bool shuffle) {
-  if (!data.has_shards()) return nullptr;
-  std::vector<Source> sources;
-  std::vector<size_t> entries;  // of the list, by source
-  for (size_t entry = 0; entry < data.list.size(); ++entry) {
-    const DataSource& s = data.list[entry];
-    if (s.task) continue;
-    const auto shards = std::make_shared<const ShardSet>(ShardSet::open(s.path, c.model.vocab));
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (!same_files(*shards, *sources[i].shards)) continue;
-      throw Error(ExitCode::config, fmt::format("data.train[{}].path", entry),
-                  fmt::format("other shards than those of data.train[{}]", entries[i]),
-                  fmt::format("\"{}\", the files of \"{}\"", s.path, data.list[entries[i]].path),
-                  "give them once, with the sum of the weights");
-    }
-    sources.push_back({shards, s.weight});
-    entries.push_back(entry);
-  }
-  return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
-}
-
-/// `where`: the key that names it.
-std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
-                                const std::string& set, const std::string& where) {
-  if (choice.info->of_file) {
-    return FileTask::open(choice.options.text("path"), choice.options.text("tokenizer"),
-                          c.model.vocab, c.model.outputs(), c.data.sequence_length, c.seed, set);
-  }
-  if (choice.info->of_tokenizer) {
-    try {
-      return PasskeyTask::open(choice.options, choice.lengths, c.model.vocab, c.seed, set);
-    } catch (const Error& e) {
-      const std::string& key = e.where();
-      if (!key.starts_with("{")) throw;
-      throw e.at(where + "." + key.substr(1, key.size() - 2));
-    }
-  }
-  return std::make_unique<Task>(*choice.info, choice.options, choice.lengths, c.seed, set);
-}
-
-std::vector<TaskSource> open_tasks(const RunConfig& c) {
-  std::vector<TaskSource> tasks;
-  const std::vector<DataSource>& all = c.data.train.list;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].task) continue;
-    const std::string where = all.size() == 1 ? "data.train" : fmt::format("data.train[{}]", i);
-    // Sources of one task draw sequences of their own.
-    const auto before = std::count_if(
-        all.begin(), all.begin() + static_cast<int64_t>(i),
-        [&](const DataSource& s) { return s.task && s.task->info == all[i].task->info; });
-    const std::string set = before == 0 ? "train" : fmt::format("train.{}", before);
-    tasks.push_back({open_task(*all[i].task, c, set, where), all[i].weight});
-  }
-  return tasks;
-}
-
 }  // namespace
 
 NonfiniteStep::NonfiniteStep(const StepResult& r, const std::string& batch)
@@ -198,18 +129,10 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
 }
 
 void Trainer::open_data() {
-  training_ = std::make_unique<Sequences>(
-      open_loader(config_.data.train, config_, config_.data.shuffle), open_tasks(config_),
-      config_.data.sequence_length, sequences_per_step());
+  training_ = open_training_data(config_);
   document_start_ = resolve_document_start(config_, training_->shard_sources());
-  if (!config_.data.validates()) return;
-  const std::optional<TaskChoice>& task = config_.data.val_task;
-  std::vector<TaskSource> tasks;
-  if (task) tasks.push_back({open_task(*task, config_, "val", "data.val"), 1});
-  validation_ = std::make_unique<Sequences>(
-      task ? nullptr : open_loader(config_.data.val, config_, false), std::move(tasks),
-      config_.data.sequence_length, config_.train.micro_batch);
-  if (!task) check_validation_shards();
+  validation_ = open_validation_data(config_);
+  if (validation_ && validation_->shards()) check_validation_shards();
 }
 
 void Trainer::check_memory(int64_t beside) const {

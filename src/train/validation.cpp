@@ -95,7 +95,11 @@ int64_t Trainer::attention_windows() const {
 std::optional<Validation> Trainer::validate(Communicator& comm) {
   if (!validation_) return std::nullopt;
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
-  const int64_t sequences = validation_sequences(), batches = ceil_div(sequences, B);
+  const int64_t sequences = validation_sequences();
+  // A task's belong to steps of kPublishedBatch, whatever is read at a time.
+  const int64_t step = validation_->tasks().empty() ? B : kPublishedBatch;
+  const int64_t batches_of_step = ceil_div(step, B);
+  const int64_t batches = ceil_div(sequences, step) * batches_of_step;
   const HeadSums of_heads = {config_.model.layers, config_.model.heads};
   const int64_t looked_at = attention_windows(), numbers = of_heads.size();
   const TaskInfo* const task =
@@ -108,17 +112,21 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
   std::vector<int64_t> batch_numbers;
   refresh();
   for (int64_t batch = rank_; batch < batches; batch += processes_) {
-    const int64_t first = batch * B, rows = std::min(B, sequences - first);
+    const int64_t step_number = batch / batches_of_step;
+    const int64_t first = step_number * step + batch % batches_of_step * B;
+    const int64_t rows = std::min({B, (step_number + 1) * step - first, sequences - first});
+    if (rows <= 0) continue;  // the last step has fewer
     const int64_t looked_at_here = std::clamp<int64_t>(looked_at - first, 0, rows);
     batch_numbers.resize(static_cast<size_t>(rows));
     std::iota(batch_numbers.begin(), batch_numbers.end(), first);
     SequenceCounts counts;
-    const int64_t t = validation_->read(batch_numbers, batch, inputs_.data(), targets_.data(),
+    const int64_t t = validation_->read(batch_numbers, step_number, inputs_.data(), targets_.data(),
                                         &counts, lengths_.data());
     rows_of_heads.resize(static_cast<size_t>(looked_at_here > 0 ? rows * numbers : 0));
     const int32_t* const positions =
         model_->randomization().in_evaluation
-            ? positions_of(validation_position_rng_, {batch_numbers, batch, counts.longest}, t)
+            ? positions_of(validation_position_rng_, {batch_numbers, step_number, counts.longest},
+                           t)
             : nullptr;
     model_->evaluate(inputs_.data(), targets_.data(), rows, t, document_start_, losses.data(),
                      looked_at_here > 0 ? rows_of_heads.data() : nullptr,
@@ -140,7 +148,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
     comm.all_reduce_sum(attention.data(), looked_at * numbers);
   }
   Validation result = {mean_loss(slots), std::nullopt, std::nullopt};
-  if (task) result.scores = task_scores(slots);
+  if (task) result.scores = task_scores(slots, task->terminator != kNoTarget);
   if (looked_at > 0) result.attention = means_of(attention, of_heads, T);
   return result;
 }

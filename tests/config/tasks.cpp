@@ -326,6 +326,14 @@ TEST_CASE("the model of max_retrieval takes what it reads, and refuses the rest 
   check_mentions(refusal(shards), {"data.train", "the task max_retrieval"});
 }
 
+TEST_CASE("what counts the padding of a task's sequences is refused") {
+  json c = task_config();
+  c["model"]["attention"]["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
+  check_mentions(refusal(c), {"model.attention.normalizer.of", "padding", "\"row\""});
+  c["model"]["attention"]["normalizer"]["of"] = "row";
+  CHECK(refusal(c).empty());
+}
+
 TEST_CASE("a file is a task whose path, and the model\'s sizes, are the user\'s to give") {
   const std::string file = R"({"task": "file", "path": "x.jsonl", "tokenizer": "t.model"})";
   check_mentions(refusal(task_config(file)), {"model.vocab", "or a file"});

@@ -111,6 +111,10 @@ TEST_CASE("a study measures and chooses by what its runs have") {
   CHECK(plan(w, j).size() == 6);  // of no axis to choose
   j["axes"].push_back({{"key", "optimizer.lr"}, {"values", {1e-3, 2e-3}}, {"for", "choose"}});
   check_refused(w, j, {"choose.metric", "did you mean \"validation/loss\"?"});
+  j["choose"] = {{"metric", "copy@9/loss"}, {"mode", "max"}};
+  check_refused(w, j, {"choose.mode", "min with copy@9/loss, of which less is better"});
+  j["choose"] = {{"metric", "copy@9/accuracy"}, {"mode", "min"}};
+  check_refused(w, j, {"choose.mode", "max with copy@9/accuracy"});
 }
 
 TEST_CASE("a run is done where its results are those of its configuration, all of them") {

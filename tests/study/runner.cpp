@@ -110,6 +110,9 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(o.output.find("3 runs: 2 done, 1 diverged, 0 failed") != std::string::npos);
   CHECK(read_text(w.path("study/table.md")).find("Diverged: wild, seed 1.") != std::string::npos);
   CHECK(finish(study).output.find("begins") == std::string::npos);
+  // A plan goes without the pace of a run that does not say it.
+  std::filesystem::remove(w.path("study/runs/alibi_seed-1/metrics.jsonl"));
+  CHECK(finish(study, {"--dry-run"}).output.find("3 runs: 2 done") != std::string::npos);
   // The same folder, another learning rate: what is there is not what is asked for, and stays.
   const std::string before = files_of(w.path("study"));
   j["set"] = {{"optimizer.eps", 1e-3}};
@@ -204,7 +207,7 @@ TEST_CASE("runs on an earlier file of examples are no runs of a study on the pre
   const Outcome o = run(command(study), threads(2));
   INFO(o.output);
   CHECK(o.code == 3);
-  CHECK(o.output.find("another file of examples") != std::string::npos);
+  CHECK(o.output.find("another data than data.train names now") != std::string::npos);
   // What is done needs no data any more; what is not does.
   std::filesystem::remove(w.path("examples.jsonl"));
   CHECK(finish(study).output.find("1 runs: 1 done") != std::string::npos);
@@ -214,6 +217,84 @@ TEST_CASE("runs on an earlier file of examples are no runs of a study on the pre
   CHECK(gone.code == 6);
   CHECK(gone.output.find("examples.jsonl: expected") != std::string::npos);
   CHECK(gone.output.find("begins") == std::string::npos);
+}
+
+TEST_CASE("runs on earlier shards are no runs of a study on the present ones") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  write_shard(w.path("train.bin"), 400, 10, 1);
+  j["axes"] = {{{"key", "seed"}, {"values", {1}}, {"for", "repeat"}}};
+  j["set"] = {{"data", {{"train", w.path("train.bin")}, {"sequence_length", 8}}},
+              {"model.vocab", 10},
+              {"model.attention.document_mask", false},
+              {"eval", {{"tasks", {{{"task", "copy"}, {"lengths", {3}}, {"samples", 4}}}}}}};
+  j["set"]["model.vocab"] = 40;
+  j["measures"] = {"copy@*/loss"};
+  j.erase("reference");
+  finish(write_study(w, j));
+  const std::string before = files_of(w.path("study"));
+  write_shard(w.path("train.bin"), 400, 10, 2);  // of the same name and size
+  j["axes"][0]["values"] = {1, 2};
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--dry-run"}, {}}) {
+    const Outcome o = run(command(write_study(w, j), options), threads(2));
+    INFO(o.output);
+    CHECK(o.code == 3);
+    CHECK(o.output.find("another data than data.train names now") != std::string::npos);
+  }
+  CHECK(files_of(w.path("study")) == before);
+}
+
+TEST_CASE("what a study measured on files that have changed it measures anew") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  const auto append = [&](int first) {
+    std::ofstream(w.path("examples.jsonl"), std::ios::app)
+        << nlohmann::json{{"prompt", {first, 1}}, {"target", {2}}}.dump() << "\n";
+  };
+  append(1);
+  j["axes"] = {{{"key", "seed"}, {"values", {1}}}};
+  j["set"] = {{"data.val", {{"task", "file"}, {"path", w.path("examples.jsonl")}}},
+              {"eval", ordered_json::object()}};
+  j["measures"] = {"validation/loss"};
+  j.erase("reference");
+  const std::string study = write_study(w, j);
+  finish(study);
+  const std::string before = read_text(w.path("study/table.md"));
+  append(3);
+  const Outcome o = finish(study);
+  INFO(o.output);
+  CHECK(o.output.find("goes on from step 12") != std::string::npos);
+  CHECK(read_text(w.path("study/table.md")) != before);
+  CHECK(finish(study).output.find("goes on") == std::string::npos);
+}
+
+TEST_CASE("a run that diverges under one process is not begun by another that waits for it") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["axes"][1]["values"] = {1};
+  j["axes"][0]["values"] = {
+      {"alibi", ordered_json::object()},
+      {"wild", {{"optimizer.lr", 1e30}, {"optimizer.clip", 0}, {"train.steps", 40}}}};
+  const std::string study = write_study(w, j);
+  Outcome outcomes[2];
+  {
+    std::vector<std::jthread> both;
+    for (Outcome& o : outcomes) {
+      both.emplace_back([&o, &study] { o = run(command(study), threads(1)); });
+    }
+  }
+  int begun = 0;
+  for (const Outcome& o : outcomes) {
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output.find("2 runs: 1 done, 1 diverged, 0 failed") != std::string::npos);
+    const std::string begins = "wild, seed 1: begins";
+    for (size_t at = 0; (at = o.output.find(begins, at)) != std::string::npos; ++at) ++begun;
+  }
+  CHECK(begun == 1);
 }
 
 TEST_CASE("two studies of one folder divide its runs") {

@@ -72,7 +72,7 @@ TEST_CASE("rows are means over repeats") {
   CHECK(runs_csv(t).find("alibi,\"alibi, seed 1\",copy@9/accuracy,0.5,0.02\n") !=
         std::string::npos);
   const std::string tex = latex(t);
-  CHECK(tex.find("rope, base 100 & 2 of 3 & \\textbf{95.0} $\\pm$ 7.1 (100.0)") !=
+  CHECK(tex.find("\n{rope, base 100} & 2 of 3 & \\textbf{95.0} $\\pm$ 7.1 (100.0)") !=
         std::string::npos);
   CHECK(tex.find("copy: accuracy (\\%), by length") != std::string::npos);
 }
@@ -96,6 +96,16 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   CHECK(t.at_ends == std::vector<std::string>{"alibi: lr 1", "rope, base 100: lr 2"});
   CHECK(markdown(t).find("may lie beyond: alibi: lr 1; rope, base 100: lr 2.") !=
         std::string::npos);
+  // While runs of other values are open the best is not known, and no p is.
+  for (size_t i = 0; i < 3; ++i) finish(runs[i], 0.25 + 0.1 * static_cast<double>(i), 0, 3);
+  CHECK(table_of(study, runs).rows[1].cells[0][0]->p);
+  std::filesystem::remove_all(runs[3].folder);
+  t = table_of(study, runs);
+  CHECK(t.rows[0].chosen == std::vector<std::string>{"1"});
+  CHECK(t.rows[0].not_compared == 1);
+  CHECK_FALSE(t.rows[1].cells[0][0]->p);
+  CHECK(markdown(t).find("| alibi | 1 | 3, 1 of other values open |") != std::string::npos);
+  finish(runs[3], 0.25, 0, 1);
   study.choose_highest = true;
   t = table_of(study, runs);
   CHECK(t.rows[0].chosen == std::vector<std::string>{"2"});

@@ -393,6 +393,26 @@ TEST_CASE("the best checkpoint stays beside the newest, and gives way to a bette
   CHECK(results_of(w, "least")["copy@4"]["step"] == least);
 }
 
+TEST_CASE("the best of a run that was stopped and went on is that of one that was not") {
+  const Workplace w;
+  json c = with_best(measured_run(w));
+  c["eval"]["tasks"][0]["every"] = 3;  // after 3, 6 and 8 steps
+  train(w, c, "straight");
+  const json best = best_of(w, "straight");
+  for (const int stop : {2, 4, 5, 7}) {
+    INFO("stopped at " << stop);
+    const std::string out = "stopped-" + std::to_string(stop);
+    // Where it is stopped it has results, of the best so far.
+    const std::string output = train(w, c, out, 1, {"train.stop_at=" + std::to_string(stop)});
+    const int64_t so_far = stop == 2 ? 2 : extreme(w, out, "copy@100", true, 0, stop == 7 ? 6 : 3);
+    CHECK(results_of(w, out)["copy@100"]["step"] == so_far);
+    CHECK(best_of(w, out, stop).contains("at_stop") == (stop == 2));
+    train(w, c, out);
+    CHECK(best_of(w, out) == best);
+    CHECK(results_of(w, out) == results_of(w, "straight"));
+  }
+}
+
 TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by another measure") {
   const Workplace w;
   const json c = with_best(measured_run(w));

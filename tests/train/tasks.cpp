@@ -123,6 +123,47 @@ TEST_CASE("a task of the Chomsky benchmark trains to the same bits by every way"
   }
 }
 
+TEST_CASE("validation is of the same sequences, whatever is read at a time") {
+  const Workplace w;
+  json c = chomsky_run(w, R"({"name": "alibi", "randomized": true, "eval_positions": "drawn"})");
+  c["optimizer"]["lr"] = 1e-30;
+  c["train"] = {{"steps", 1}, {"sequences_per_step", 96}, {"micro_batch", 1}, {"lanes", 1}};
+  c["eval"]["tokens"] = 0;
+  const json one = train(w, c, "one").metrics.back();
+  for (const int together : {3, 32, 96}) {
+    INFO(together << " sequences");
+    c["train"]["micro_batch"] = together;
+    const json other = train(w, c, std::to_string(together)).metrics.back();
+    // Of the same lengths and positions; their sums are added up in another order by products.
+    CHECK(other["validation_loss"].get<double>() ==
+          Approx(one["validation_loss"].get<double>()).epsilon(1e-5));
+    CHECK(other["validation_accuracy"] == one["validation_accuracy"]);
+  }
+}
+
+TEST_CASE("examples of {input, targets} train a bidirectional model, prompts do not") {
+  const Workplace w;
+  json c = chomsky_run(w, R"({"name": "alibi"})");
+  const json file = {{"task", "file"}, {"path", w.path("examples.jsonl")}};
+  c["data"] = {{"train", file}, {"val", file}, {"sequence_length", 8}};
+  c["model"]["vocab"] = 10;
+  c["eval"] = json::object();
+  std::ofstream(w.path("examples.jsonl")) << R"({"input": [1, 2, 9], "targets": [-1, -1, 1]})"
+                                          << "\n"
+                                          << R"({"input": [3, 9], "targets": [null, 3]})"
+                                          << "\n";
+  const Run learnt = train(w, c, "out");
+  CHECK(learnt.metrics.back()["targets"] == 16);
+  std::ofstream(w.path("examples.jsonl"), std::ios::app) << R"({"prompt": [1], "target": [2]})"
+                                                         << "\n";
+  const Outcome o = run(bamtrain_command(write_config(w, "prompt.json", c)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 3);
+  CHECK(o.output.find("model.attention.causal: expected true with {\"prompt\", \"target\"}") !=
+        std::string::npos);
+  CHECK(o.output.find("examples.jsonl:3, whose next tokens") != std::string::npos);
+}
+
 /// A model of max_retrieval, small.
 json retrieval_run(const Workplace& w) {
   json c = task_run(w, {{"task", "max_retrieval"}});
@@ -533,6 +574,39 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   CHECK(many.output.find("(--samples, --lengths)") != std::string::npos);
   checkpoint = w.path("out") + "/none";  // said first: work has not begun
   CHECK(eval("5", "40", "0", w.path("folder")).code == 6);
+}
+
+TEST_CASE("eval --task has the run's options, and asks where the run has several") {
+  const Workplace w;
+  json c = task_run(w, {{"task", "mqmtar"}, {"length", {8, 16}}});
+  c["data"]["train"] = {{{"task", "mqmtar"}, {"length", {8, 16}}, {"queries", 4}, {"weight", 1}},
+                        {{"task", "mqmtar"}, {"length", {8, 16}}, {"queries", 1}, {"weight", 1}}};
+  train(w, c, "out");
+  const auto eval = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command = {
+        bamtrain_program(), "eval",   "--checkpoint", w.path("out") + "/checkpoint-00000008",
+        "--task",           "mqmtar", "--lengths",    "16",
+        "--samples",        "10"};
+    command.insert(command.end(), options.begin(), options.end());
+    return run(command, threads(1));
+  };
+  const Outcome several = eval({});
+  INFO(several.output);
+  CHECK(several.code == 2);
+  CHECK(several.output.find("queries of \"mqmtar\"") != std::string::npos);
+  CHECK(several.output.find("4 and 1 in data.train") != std::string::npos);
+  CHECK(several.output.find("give --task-set queries=VALUE") != std::string::npos);
+  const Outcome two = eval({"--task-set", "queries=2", "--output", w.path("two.json")});
+  INFO(two.output);
+  CHECK(two.code == 0);
+  const json result = json::parse(read_text(w.path("two.json")));
+  CHECK(result["task"]["queries"] == 2);
+  CHECK(eval({"--task-set", "queries=9"}).code == 2);
+  // A file that merely begins as ours do is not replaced.
+  const std::string notes = R"({"task": "my own notes"})";
+  std::ofstream(w.path("notes.json")) << notes;
+  CHECK(eval({"--task-set", "queries=2", "--output", w.path("notes.json")}).code == 2);
+  CHECK(read_text(w.path("notes.json")) == notes);
 }
 
 TEST_CASE("a task is evaluated at distances that are drawn by the seed, or that count") {
