@@ -109,13 +109,13 @@ std::vector<json> lines_of(const Workplace& w, const std::string& out) {
   return lines;
 }
 
-/// The step after `from` whose loss on copies of this length was the highest, or the lowest.
+/// The step after `from` and up to `to` whose loss on copies of this length was the highest, or the lowest.
 int64_t extreme(const Workplace& w, const std::string& out, const char* result, bool highest,
-                int64_t from = 0) {
+                int64_t from = 0, int64_t to = 8) {
   int64_t step = 0;
   double most = 0;
   for (const json& line : lines_of(w, out)) {
-    if (!line.contains("tasks") || line["step"] <= from) continue;
+    if (!line.contains("tasks") || line["step"] <= from || line["step"] > to) continue;
     const double loss = line["tasks"][result]["loss"];
     if (step != 0 && (highest ? loss <= most : loss >= most)) continue;
     step = line["step"];
