@@ -109,7 +109,8 @@ std::vector<json> lines_of(const Workplace& w, const std::string& out) {
   return lines;
 }
 
-/// The step after `from` and up to `to` whose loss on copies of this length was the highest, or the lowest.
+/// The step after `from`, up to `to`, whose loss on copies of this length was the highest, or the
+/// lowest.
 int64_t extreme(const Workplace& w, const std::string& out, const char* result, bool highest,
                 int64_t from = 0, int64_t to = 8) {
   int64_t step = 0;
