@@ -125,7 +125,7 @@ constexpr Expected kText = {"a string", [](const nlohmann::json& v) { return v.i
 constexpr Expected kTextOrNull = {
     "a string or null", [](const nlohmann::json& v) { return v.is_string() || v.is_null(); }};
 constexpr Expected kTruth = {"true or false",
-                            [](const nlohmann::json& v) { return v.is_boolean(); }};
+                             [](const nlohmann::json& v) { return v.is_boolean(); }};
 constexpr Expected kNumber = {"a number", [](const nlohmann::json& v) { return v.is_number(); }};
 constexpr Expected kCount = {"an integer from 0 to 9223372036854775807",
                              [](const nlohmann::json& v) {
