@@ -91,8 +91,8 @@ MUTANTS = {
         "  Validation result = {mean_loss(slots), std::nullopt, std::nullopt};", "train",
         "a validation loss is the mean over the windows of the pass, each by itself"),
     "last_partial_batch_skipped": Mutant(
-        "train/validation.cpp", "batches = ceil_div(sequences, B);",
-        "batches = std::max<int64_t>(1, sequences / B);", "train",
+        "train/validation.cpp", "batches = ceil_div(sequences, step) * batches_of_step;",
+        "batches = std::max<int64_t>(1, sequences / step) * batches_of_step;", "train",
         "a validation loss is the mean over the windows of the pass, each by itself"),
     "validation_on_training_windows": Mutant(
         "train/validation.cpp", "validation_->read(batch_numbers,", "training_->read(batch_numbers,",
