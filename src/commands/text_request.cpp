@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <utility>
 #include <variant>
 
 #include "commands/task_settings.h"
@@ -69,6 +71,21 @@ const TextTaskInfo& info_of(const EvalArguments& arguments) {
   return *info;
 }
 
+/// Error where what is to be written would replace what is to be read.
+void check_apart(const EvalArguments& arguments, const Options& options) {
+  const std::pair<const char*, const std::string&> written[] = {
+      {"--output", arguments.output}, {"--write-prompts", arguments.prompts}};
+  for (const auto& [option, path] : written) {
+    for (const char* const read : {"file", "shots_file", "haystack", "tokenizer"}) {
+      std::error_code ignored;
+      if (path.empty() || !options.has(read) || options.text(read).empty()) continue;
+      if (!std::filesystem::equivalent(path, options.text(read), ignored)) continue;
+      throw Error(ExitCode::usage, option, "another file than the task's " + std::string(read),
+                  path, "choose another name");
+    }
+  }
+}
+
 }  // namespace
 
 Options text_settings(const EvalArguments& arguments) {
@@ -103,6 +120,7 @@ TextTaskRequest text_request(const EvalArguments& arguments, const Options& sett
   } catch (const Error& e) {
     throw at_option(e);
   }
+  check_apart(arguments, r.options);
   return r;
 }
 

@@ -103,10 +103,16 @@ class EvaluationRelations : Relations {
     }
   }
 
+  static double depths_of(const TaskEvaluation& e) {
+    const auto* const texts = std::get_if<TextTaskRequest>(&e.request);
+    return texts != nullptr && texts->options.has("depths") ? texts->options.number("depths") : 0;
+  }
+
   void tasks() const {
     const EvalConfig& e = c_.eval;
     const PositionLimit limit = position_limit();
     std::map<std::string, size_t> owners;  // of results, by name
+    std::map<std::string, size_t> maps;    // the first of those that one map shows
     for (size_t i = 0; i < e.tasks.size(); ++i) {
       const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
       const std::string& name = std::visit(
@@ -119,6 +125,14 @@ class EvaluationRelations : Relations {
                  "a name that eval.tasks[" + std::to_string(owner->second) +
                      "] has not, at a length of both",
                  "\"" + abbreviate(name) + "\"", "give one of them another name");
+        }
+        const auto [first, is_first] = maps.emplace(result.substr(0, result.rfind('@')), i);
+        const double depths = depths_of(e.tasks[i]), others = depths_of(e.tasks[first->second]);
+        if (!is_first && depths != others) {
+          refuse(entry + ".depths",
+                 text(static_cast<int64_t>(others)) + ", as eval.tasks[" +
+                     std::to_string(first->second) + "] has under the same name",
+                 text(static_cast<int64_t>(depths)), "give one of them another name");
         }
       }
       if (std::holds_alternative<TextTaskRequest>(e.tasks[i].request)) {

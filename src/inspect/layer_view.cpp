@@ -58,6 +58,7 @@ class Viewer {
       (view.maps.*member).assign(H * side * side, none);
       (view.last.*member).assign(H * T, none);
     });
+    view.seen.assign(side * side, 0);
     for (auto* numbers : {&view.entropy, &view.support, &view.centroid, &view.largest}) {
       numbers->assign(H * T, 0);
     }
@@ -115,6 +116,10 @@ class Viewer {
         if (checked(i)) check(weighed, h, i);
       }
       reached_[static_cast<size_t>(i)] = static_cast<double>(paths_.add_row(i, live));
+    }
+    for (int64_t k = 0; k < side; ++k) {
+      view_.seen[static_cast<size_t>(block * side + k)] =
+          static_cast<float>(count[static_cast<size_t>(k)]);
     }
     size_t n = 0;
     for_maps(bias_, static_cast<bool>(a_.mix), [&](auto member) {
@@ -186,7 +191,9 @@ LayerView view_of_layer(int64_t layer, const Attention& a, const Tensor& out, Pa
 int64_t LayerView::bytes(int64_t T, int64_t H) {
   const MapShape map(T);
   constexpr int64_t kMaps = 5, kRows = 5, kGates = 2;
-  return H * (kMaps * (map.side * map.side + T) * static_cast<int64_t>(sizeof(float)) +
+  const int64_t fields = map.side * map.side;
+  return fields * static_cast<int64_t>(sizeof(float)) +
+         H * (kMaps * (fields + T) * static_cast<int64_t>(sizeof(float)) +
               (kRows + kGates) * T * static_cast<int64_t>(sizeof(double)));
 }
 

@@ -44,6 +44,7 @@ struct LayerView {
   MapShape map;
   // (H, side, side): means over the pairs of row and key of a block that are visible.
   AttentionValues maps;
+  std::vector<float> seen;  // (side, side): how many pairs those are, in every head
   // (H, T): of the last row.
   AttentionValues last;
   // (H, T), of each row: -sum p log p in nats, weights as they are; how many keys have weight, what

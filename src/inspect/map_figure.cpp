@@ -172,16 +172,17 @@ double largest_size(const std::vector<float>& values) {
   return most;
 }
 
-std::vector<float> averaged(const std::vector<float>& values, int64_t side, int64_t by) {
+std::vector<float> averaged(const std::vector<float>& values, const std::vector<float>& seen,
+                            int64_t side, int64_t by) {
   const int64_t fewer = (side + by - 1) / by;
   std::vector<double> sum(static_cast<size_t>(fewer * fewer)), count(sum.size());
   for (int64_t i = 0; i < side; ++i) {
     for (int64_t j = 0; j < side; ++j) {
-      const float x = values[static_cast<size_t>(i * side + j)];
-      if (std::isnan(x)) continue;
+      const auto field = static_cast<size_t>(i * side + j);
       const auto at = static_cast<size_t>(i / by * fewer + j / by);
-      sum[at] += x;
-      count[at] += 1;
+      if (seen[field] == 0) continue;
+      sum[at] += static_cast<double>(values[field]) * static_cast<double>(seen[field]);
+      count[at] += static_cast<double>(seen[field]);
     }
   }
   std::vector<float> out(sum.size(), std::numeric_limits<float>::quiet_NaN());

@@ -25,8 +25,10 @@ struct MapFigure {
 /// The largest finite size of the values; 0 of none.
 double largest_size(const std::vector<float>& values);
 
-/// Means over blocks of `by` rows and columns, of those that are no NaN; NaN where all are.
-std::vector<float> averaged(const std::vector<float>& values, int64_t side, int64_t by);
+/// Means over blocks of `by` rows and columns of fields that are means of `seen` pairs; NaN where
+/// no pair is seen.
+std::vector<float> averaged(const std::vector<float>& values, const std::vector<float>& seen,
+                            int64_t side, int64_t by);
 
 /// <figure class="map">. REQUIRES: rows and columns from 1 to 512.
 std::string map_figure(const MapFigure& map);

@@ -51,7 +51,7 @@ std::string maps_of(const LayerView& view, Member member, MapColours colours, in
     MapFigure map;
     map.title = fmt::format("head {}", h);
     map.rows = map.columns = fewer;
-    map.values = averaged(of_head(view.maps.*member, h, side * side), side, by);
+    map.values = averaged(of_head(view.maps.*member, h, side * side), view.seen, side, by);
     map.colours = colours;
     map.unit = unit;
     map.most = largest_size(map.values);

@@ -1,5 +1,7 @@
 #include "prompts/encoded_request.h"
 
+#include <algorithm>
+
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "prompts/python_text.h"
@@ -20,11 +22,14 @@ EncodedRequest RequestEncoder::encode(std::string_view context, std::string_view
   const std::string_view before = without_space_behind(context);
   if (before != context_) {
     context_ = before;
-    context_ids_ = std::ssize(ids_of(context_));
+    context_ids_ = ids_of(context_);
   }
   EncodedRequest request;
   request.ids = ids_of(std::string(context) + std::string(continuation));
-  request.begin = context_ids_;
+  request.begin = std::ssize(context_ids_);
+  if (request.begin <= std::ssize(request.ids)) {
+    std::copy(context_ids_.begin(), context_ids_.end(), request.ids.begin());
+  }
   if (request.begin == 0) {
     if (!document_start_) {
       throw Error(ExitCode::data, where,

@@ -18,17 +18,18 @@ struct EncodedRequest {
 };
 
 /// Ids as lm-evaluation-harness takes them. White space at the context's end moves to the
-/// continuation, both are encoded as one text, and the continuation is what is there beyond as many
-/// ids as the context has by itself. Texts begin with BOS where documents of the training did,
-/// which is where an exported folder's tokenizer adds it; documents that began with another id have
-/// it before an empty context alone, as that harness puts it there.
+/// continuation. The context has the ids that it has by itself; the continuation those that both as
+/// one text have beyond as many, though a piece may reach over from the context. Texts begin with
+/// BOS where documents of the training did, which is where an exported folder's tokenizer adds it;
+/// documents that began with another id have it before an empty context alone, as that harness puts
+/// it there.
 class RequestEncoder {
  public:
   /// `document_start`: the id that begins a document, if any. `bos`: false for texts without BOS.
   /// `tokenizer` must outlive it.
   RequestEncoder(const Tokenizer& tokenizer, std::optional<int64_t> document_start, bool bos = true)
       : tokenizer_(tokenizer), document_start_(document_start), bos_(bos) {
-    context_ids_ = std::ssize(ids_of(context_));
+    context_ids_ = ids_of(context_);
   }
 
   /// Error (ExitCode::data) at `where`: no context and nothing that begins a document, or a
@@ -44,7 +45,7 @@ class RequestEncoder {
   bool bos_;
   Tokenizer::Cache cache_;
   std::string context_;  // encoded last: choices share it
-  int64_t context_ids_ = 0;
+  std::vector<int32_t> context_ids_;
 };
 
 }  // namespace bamtrain

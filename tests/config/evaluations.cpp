@@ -222,6 +222,13 @@ TEST_CASE("results of two entries have different names") {
   // Of other tasks as well, where one length is of both.
   json other = {{"task", "reverse"}, {"lengths", {7, 8}}, {"name", "copy"}};
   check_mentions(message(config_with(json::array({copy, other})).dump()), {"eval.tasks[1].name:"});
+  // Lengths of one name are drawn on one map, of one grid of depths.
+  const json some = {{"task", "passkey"}, {"lengths", {128}}, {"depths", 2}};
+  json more = {{"task", "passkey"}, {"lengths", {256}}, {"depths", 3}};
+  check_mentions(message(config_with(json::array({some, more})).dump()),
+                 {"eval.tasks[1].depths: expected 2", "as eval.tasks[0] has under the same name"});
+  more["name"] = "deeper";
+  CHECK(message(config_with(json::array({some, more})).dump()).empty());
   other["lengths"] = {7, 9};
   CHECK(message(config_with(json::array({copy, other})).dump()).empty());
   other["lengths"] = {8};

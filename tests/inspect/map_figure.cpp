@@ -41,14 +41,19 @@ TEST_CASE("a picture's chunks have the sums that their format asks for") {
   CHECK(u32(png, data + 10) == (uint32_t{26} << 16 | 17));
 }
 
-TEST_CASE("means over blocks leave out what is not there") {
+TEST_CASE("means over blocks are over the pairs that see each other") {
   const float nan = NAN;
-  const std::vector<float> m = averaged({1, nan, nan, 3, 5, nan, 7, 8, 9}, 3, 2);
-  REQUIRE(m.size() == 4);
-  CHECK(m[0] == 3);
-  CHECK(std::isnan(m[1]));
-  CHECK(m[2] == 7.5);
-  CHECK(m[3] == 9);
+  // Two queries and keys a field: of those on the diagonal three pairs of four. Weights of what is
+  // not seen are 0, logits NaN.
+  const std::vector<float> seen = {3, 0, 0, 4, 3, 0, 4, 4, 3};
+  for (const float none : {0.0F, nan}) {
+    const std::vector<float> m = averaged({1, none, none, 3, 5, none, 7, 8, 9}, seen, 3, 2);
+    REQUIRE(m.size() == 4);
+    CHECK(m[0] == Approx((3 * 1 + 4 * 3 + 3 * 5) / 10.0));
+    CHECK(std::isnan(m[1]));
+    CHECK(m[2] == 7.5);
+    CHECK(m[3] == 9);
+  }
   CHECK(largest_size({1, -4, nan, INFINITY}) == 4);
 }
 

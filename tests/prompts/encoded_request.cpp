@@ -48,6 +48,25 @@ TEST_CASE("a continuation is what the whole text has beyond the ids of its conte
   CHECK(r.begin == size);
 }
 
+TEST_CASE("a context has the ids that it has by itself, where a piece reaches over its end too") {
+  const Fixture f;
+  int crossed = 0;
+  const std::string text = "The old sailor crossed two wooden houses.";
+  for (size_t cut = 1; cut + 1 < text.size(); ++cut) {
+    if (text[cut - 1] == ' ') continue;  // which goes over
+    const std::string context = text.substr(0, cut);
+    const std::vector<int32_t> own = f.ids(context, {f.bos}), whole = f.ids(text, {f.bos});
+    if (own.size() >= whole.size()) continue;
+    std::vector<int32_t> expected = own;
+    expected.insert(expected.end(), whole.begin() + std::ssize(own), whole.end());
+    const EncodedRequest r = f.encode(context, text.substr(cut), f.bos);
+    CHECK(r.ids == expected);
+    CHECK(r.begin == std::ssize(own));
+    crossed += expected != whole;
+  }
+  CHECK(crossed > 0);
+}
+
 TEST_CASE("white space at a context's end belongs to the continuation") {
   const Fixture f;
   for (const char* space : {" ", "  ", "\n", " \n\u3000"}) {
