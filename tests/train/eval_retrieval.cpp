@@ -336,6 +336,9 @@ TEST_CASE(
     CHECK(o.code != 0);
     return o.output;
   };
+  const Words onto = {"--output", t.path("texts.jsonl")};
+  CHECK(contains(refused("niah", {"file=" + t.path("texts.jsonl")}, onto),
+                 "--output: expected another file than the task's file"));
   const Words elsewhere = {"--write-prompts", t.path("essay"), "--lengths", "300"};
   CHECK(contains(refused("passkey", {}, elsewhere), "--write-prompts: expected a new file"));
   CHECK(
