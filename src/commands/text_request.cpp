@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <utility>
 #include <variant>
 
 #include "commands/task_settings.h"
@@ -71,18 +70,14 @@ const TextTaskInfo& info_of(const EvalArguments& arguments) {
   return *info;
 }
 
-/// Error where what is to be written would replace what is to be read.
+/// Error where --output would replace what is measured on.
 void check_apart(const EvalArguments& arguments, const Options& options) {
-  const std::pair<const char*, const std::string&> written[] = {
-      {"--output", arguments.output}, {"--write-prompts", arguments.prompts}};
-  for (const auto& [option, path] : written) {
-    for (const char* const read : {"file", "shots_file", "haystack", "tokenizer"}) {
-      std::error_code ignored;
-      if (path.empty() || !options.has(read) || options.text(read).empty()) continue;
-      if (!std::filesystem::equivalent(path, options.text(read), ignored)) continue;
-      throw Error(ExitCode::usage, option, "another file than the task's " + std::string(read),
-                  path, "choose another name");
-    }
+  for (const char* const read : {"file", "shots_file", "haystack", "tokenizer"}) {
+    if (arguments.output.empty() || !options.has(read) || options.text(read).empty()) continue;
+    std::error_code ignored;
+    if (!std::filesystem::equivalent(arguments.output, options.text(read), ignored)) continue;
+    throw Error(ExitCode::usage, "--output", "a new file, or a result of bamtrain eval to replace",
+                arguments.output + ", the task's " + read, "choose another name");
   }
 }
 

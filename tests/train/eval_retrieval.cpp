@@ -338,7 +338,7 @@ TEST_CASE(
   };
   const Words onto = {"--output", t.path("texts.jsonl")};
   CHECK(contains(refused("niah", {"file=" + t.path("texts.jsonl")}, onto),
-                 "--output: expected another file than the task's file"));
+                 "/texts.jsonl, the task's file; remedy: choose another name"));
   const Words elsewhere = {"--write-prompts", t.path("essay"), "--lengths", "300"};
   CHECK(contains(refused("passkey", {}, elsewhere), "--write-prompts: expected a new file"));
   CHECK(
