@@ -101,9 +101,9 @@ void check_data(const Study& study, const std::vector<StudyRun>& runs) {
     const RunState::Kind kind = state_of(study, run).kind;
     if (kind != RunState::Kind::to_do && kind != RunState::Kind::begun) continue;
     for (const DataSource& source : run.config.data.train.list) {
+      if (!run.inputs.training.is_null()) break;  // all were opened
       open(run, "data.train", source.path);
-      if (!source.task || !run.inputs.training.is_null() || !source.task->options.has("path"))
-        continue;
+      if (!source.task || !source.task->options.has("path")) continue;
       const InputFile readable(source.task->options.text("path"), ExitCode::io,
                                "correct " + study.file + ": " + run.label + ": data.train.path");
     }

@@ -2,6 +2,7 @@
 
 #include "study/runner.h"
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -36,6 +37,25 @@ Outcome finish(const std::string& study, const std::vector<std::string>& options
   INFO(o.output);
   REQUIRE(o.code == 0);
   return o;
+}
+
+/// Of two processes that work on the one study.
+std::array<Outcome, 2> twice_at_once(const std::string& study) {
+  std::array<Outcome, 2> outcomes;
+  std::vector<std::jthread> both;
+  for (Outcome& o : outcomes) {
+    both.emplace_back([&o, &study] { o = run(command(study), threads(1)); });
+  }
+  for (std::jthread& t : both) t.join();
+  return outcomes;
+}
+
+int count_of(const std::array<Outcome, 2>& outcomes, const std::string& text) {
+  int count = 0;
+  for (const Outcome& o : outcomes) {
+    for (size_t at = 0; (at = o.output.find(text, at)) != std::string::npos; ++at) ++count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -226,10 +246,9 @@ TEST_CASE("runs on earlier shards are no runs of a study on the present ones") {
   write_shard(w.path("train.bin"), 400, 10, 1);
   j["axes"] = {{{"key", "seed"}, {"values", {1}}, {"for", "repeat"}}};
   j["set"] = {{"data", {{"train", w.path("train.bin")}, {"sequence_length", 8}}},
-              {"model.vocab", 10},
+              {"model.vocab", 40},
               {"model.attention.document_mask", false},
               {"eval", {{"tasks", {{{"task", "copy"}, {"lengths", {3}}, {"samples", 4}}}}}}};
-  j["set"]["model.vocab"] = 40;
   j["measures"] = {"copy@*/loss"};
   j.erase("reference");
   finish(write_study(w, j));
@@ -279,44 +298,26 @@ TEST_CASE("a run that diverges under one process is not begun by another that wa
       {"alibi", ordered_json::object()},
       {"wild", {{"optimizer.lr", 1e30}, {"optimizer.clip", 0}, {"train.steps", 40}}}};
   const std::string study = write_study(w, j);
-  Outcome outcomes[2];
-  {
-    std::vector<std::jthread> both;
-    for (Outcome& o : outcomes) {
-      both.emplace_back([&o, &study] { o = run(command(study), threads(1)); });
-    }
-  }
-  int begun = 0;
+  const std::array<Outcome, 2> outcomes = twice_at_once(study);
   for (const Outcome& o : outcomes) {
     INFO(o.output);
     CHECK(o.code == 0);
     CHECK(o.output.find("2 runs: 1 done, 1 diverged, 0 failed") != std::string::npos);
-    const std::string begins = "wild, seed 1: begins";
-    for (size_t at = 0; (at = o.output.find(begins, at)) != std::string::npos; ++at) ++begun;
   }
-  CHECK(begun == 1);
+  CHECK(count_of(outcomes, "wild, seed 1: begins") == 1);
 }
 
 TEST_CASE("two studies of one folder divide its runs") {
   const Workplace w;
   write_base(w);
   const std::string study = write_study(w, small_study(w));
-  Outcome outcomes[2];
-  {
-    std::vector<std::jthread> both;
-    for (Outcome& o : outcomes) {
-      both.emplace_back([&o, &study] { o = run(command(study), threads(1)); });
-    }
-  }
-  int begun = 0;
+  const std::array<Outcome, 2> outcomes = twice_at_once(study);
   for (const Outcome& o : outcomes) {
     INFO(o.output);
     CHECK(o.code == 0);
     CHECK(o.output.find("6 runs: 6 done, 0 diverged, 0 failed") != std::string::npos);
-    const std::string begins = ": begins (";
-    for (size_t at = 0; (at = o.output.find(begins, at)) != std::string::npos; ++at) ++begun;
   }
-  CHECK(begun == 6);
+  CHECK(count_of(outcomes, ": begins (") == 6);
   const std::string table = read_text(w.path("study/table.md"));
   CHECK(table.find("| alibi | 3 |") != std::string::npos);
   CHECK(table.find("| rope, base 100 | 3 |") != std::string::npos);
