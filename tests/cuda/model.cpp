@@ -77,7 +77,7 @@ void check_beside_cpu(const ModelConfig& c) {
   Run truth(c, Dtype::f64, 2, 40);
   round_weights(truth);
   const double loss = truth.differentiate(batch);
-  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+  for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
     INFO(name_of(t));
     Run cuda(c, t, 2, 40, cuda_device()), cpu(c, t, 2, 40);
     round_weights(cuda);
@@ -359,7 +359,7 @@ TEST_CASE(
     Run truth(c, Dtype::f64, 2, 40);
     round_weights(truth);
     const double loss = truth.differentiate(batch);
-    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
       INFO(name_of(t));
       Run run(c, t, 2, 40, cuda_device());
       round_weights(run);

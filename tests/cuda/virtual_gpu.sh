@@ -3,13 +3,19 @@
 # processes, on a machine that executes the PTX of the built programs on the CPU. Closes, as the test
 # programs do, with their numbers.
 #
-#   virtual_gpu.sh MACHINE     the folder with its build.sh; BAMTRAIN_SOURCE and BAMTRAIN_BUILD as
-#                              the tests have them
+#   virtual_gpu.sh MACHINE one|two   the folder with its build.sh; BAMTRAIN_SOURCE and BAMTRAIN_BUILD
+#                                    as the tests have them
 #
-# Runs twice, at a time: in the order of the calls with products in fp32, and in another order of
-# operations, blocks and warps with the rounding of Hopper's tensor cores.
+# Runs in another order of operations, blocks and warps than that of the calls, with the rounding of
+# Hopper's tensor cores; "two": at the same time in the order of the calls, with products in fp32.
 set -euo pipefail
 machine=$(realpath -m "${1:?expected the folder of the machine}")
+orders=("VGPU_SEED=7 VGPU_MMA=90")
+case ${2:?expected one or two} in
+  one) ;;
+  two) orders+=("VGPU_SEED=0") ;;
+  *) echo "virtual_gpu.sh: expected \"one\" or \"two\" orders, found \"$2\"" >&2; exit 2 ;;
+esac
 build=${BAMTRAIN_BUILD:?}
 if [ ! -x "$machine/build.sh" ] || [ ! -d "$build" ]; then
   echo "virtual_gpu.sh: expected $machine/build.sh and the build folder $build, found one of them missing" >&2
@@ -27,7 +33,7 @@ export VGPU_SHARE_SLOTS=0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-orders=("VGPU_SEED=0" "VGPU_SEED=7 VGPU_MMA=90") running=()
+running=()
 for i in "${!orders[@]}"; do
   # shellcheck disable=SC2086  # settings
   env ${orders[$i]} VGPU_THREADS=1 OMP_NUM_THREADS=1 VGPU_STATS="$work/kernels-$i" \

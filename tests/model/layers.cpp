@@ -133,10 +133,13 @@ TEST_CASE("nothing beside the gates of mixed layers reaches the flat gradients o
     Run run(c, t, 2, 19);
     REQUIRE(run.model().parameters().gate_columns() == 8);
     run.differentiate(random_batch(2, 19, c.vocab));
-    double whole = 0;
-    for (const Parameter& p : run.parameters())
-      whole = std::hypot(whole, norm(run.gradient(p.name)));
-    CHECK(norm(all_gradients(run)) == Approx(whole).epsilon(1e-14));
+    const auto counted = [](const std::vector<double>& x) {
+      return std::count_if(x.begin(), x.end(), [](double v) { return v != 0; });
+    };
+    ptrdiff_t of_parameters = 0;
+    for (const Parameter& p : run.parameters()) of_parameters += counted(run.gradient(p.name));
+    CHECK(of_parameters > 0);
+    CHECK(counted(all_gradients(run)) == of_parameters);
   }
 }
 
