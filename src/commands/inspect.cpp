@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -167,6 +168,16 @@ void print_heads(const Inspection& found) {
   }
 }
 
+/// Error (ExitCode::nonfinite) where losses of the prompt are none. The last token has no target.
+void require_numbers(const Inspection& found, const std::string& checkpoint) {
+  for (size_t i = 0; i + 1 < found.losses.size(); ++i) {
+    if (std::isfinite(found.losses[i])) continue;
+    throw Error(ExitCode::nonfinite, checkpoint, "numbers as the losses of the prompt",
+                fmt::format("NaN or infinity at its token {}", i),
+                "the page and the tensors are written; inspect a checkpoint from before");
+  }
+}
+
 int run_inspect(const InspectArguments& arguments) {
   require_prompt(arguments);
   if (arguments.output.empty()) {
@@ -231,6 +242,7 @@ int run_inspect(const InspectArguments& arguments) {
   page.commit();
   print_heads(found);
   fmt::print("page {}\ntensors {}\n", printable(page_path), printable(tensors_path));
+  require_numbers(found, arguments.checkpoint);
   return 0;
 }
 

@@ -32,7 +32,10 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
         file(), format == "auto" ? nullptr : &choice_format(format, "{format}"), most());
     check_shots_file();
     lead_in(&questions_, r.options.text("shots_file"), integer("shots"));
-    if (integer("shots") > 0) shots_sha256_ = sha256_file(r.options.text("shots_file"));
+    if (integer("shots") > 0) {
+      shots_sha256_ = sha256_file(r.options.text("shots_file"));
+      if (shots_sha256_ == questions_.sha256) refuse_shots("a copy of them");
+    }
     for (const ChoiceExample& e : questions_.examples) {
       for (size_t i = 0; i < e.choices(); ++i) add(e.context(i), e.continuation(i), e.line);
     }
@@ -58,7 +61,10 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
     const std::string& shots = request_.options.text("shots_file");
     std::error_code ignored;
     if (shots.empty() || !std::filesystem::equivalent(file(), shots, ignored)) return;
-    throw Error(ExitCode::config, "{shots_file}", "another file than that of the examples", shots,
+    refuse_shots(shots);
+  }
+  [[noreturn]] static void refuse_shots(const std::string& found) {
+    throw Error(ExitCode::config, "{shots_file}", "another file than that of the examples", found,
                 "an example would be asked behind its own answer: name another file");
   }
 

@@ -63,7 +63,10 @@ class RulerPrompts final : public Prompts {
       NeedleOptions needles = {.text = request.haystack};
       if (request.depths > 0) needles.depth = depth_of(i, request.depths);
       sets_.push_back(ruler_prompts(part.task, needles, *part.length, seed, count));
-      sets_.back().require_room(i * request.samples, request.samples);
+    }
+    check_texts_fit(std::ssize(sets_) * request.samples, *part.length);
+    for (int64_t i = 0; i < std::ssize(sets_); ++i) {
+      sets_[static_cast<size_t>(i)].require_room(i * request.samples, request.samples);
     }
     own_tokens_ = prompt(0).tokens_to_generate;
   }

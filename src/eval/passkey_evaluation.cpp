@@ -36,6 +36,7 @@ class PasskeyEvaluation final : public TextEvaluation {
   int64_t depths() const override { return prompts_.depths; }
   std::vector<ordered_json> texts(size_t part) const override {
     const int64_t length = *parts_[part].length;
+    check_texts_fit(prompts_.depths * prompts_.samples, length);
     std::vector<ordered_json> out;
     for (const PasskeyPrompt& p : passkey_prompts(passkey_, prompts_, length)) {
       const int64_t depth = std::ssize(out) / prompts_.samples;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/checked.h"
 #include "core/error.h"
+#include "core/memory_source.h"
 
 namespace bamtrain {
 
@@ -19,6 +21,16 @@ std::unique_ptr<TextEvaluation> open_text_evaluation(const TextTaskRequest& requ
 
 std::vector<nlohmann::ordered_json> TextEvaluation::texts(size_t) const {
   broken_contract("a task that draws texts");
+}
+
+void check_texts_fit(int64_t texts, int64_t length) {
+  constexpr int64_t kBytesOfToken = 16;  // a string and its line, of English mostly half as long
+  try {
+    host_memory().check_fits(
+        checked_mul(texts, checked_mul(length, kBytesOfToken, "samples"), "samples"));
+  } catch (const Error& e) {
+    throw e.as(ExitCode::device, fmt::format("memory of {} prompts", texts), "take fewer samples");
+  }
 }
 
 void check_text_length(int64_t tokens, const std::string& what, const ScoredModel& model) {

@@ -73,6 +73,10 @@ class TextEvaluation {
 std::unique_ptr<TextEvaluation> open_text_evaluation(const TextTaskRequest& request,
                                                      const TextIds& ids);
 
+/// Error (ExitCode::device) where so many texts of up to `length` tokens, each as a string and in
+/// the line that holds it, do not fit in memory.
+void check_texts_fit(int64_t texts, int64_t length);
+
 /// Error (ExitCode::config) where the model knows no text of `tokens`, which `what` has.
 void check_text_length(int64_t tokens, const std::string& what, const ScoredModel& model);
 

@@ -7,6 +7,7 @@
 #include "checkpoint/safetensors.h"
 #include "core/error.h"
 #include "report/page.h"
+#include "train/changed_checkpoint.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -99,6 +100,20 @@ TEST_CASE("inspect writes a page and its numbers, the same ones each time") {
   CHECK(read_text(output + ".html") == page);
   REQUIRE(t.inspect({"--ids", ids(40), "--layers", "1", "--output", output}).code == 0);
   CHECK(SafetensorsFile::open(output + ".safetensors").find("layers.0.weights") == nullptr);
+}
+
+TEST_CASE(
+    "inspect ends with the code of losses that are no numbers, when it has written the page") {
+  Trained t;
+  t.checkpoint = with_constant(t.checkpoint, t.w.path("spoiled"), "lm_head.weight", 3e38f);
+  const std::string output = t.w.path("found");
+  const Outcome o = t.inspect({"--ids", ids(40), "--output", output});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::nonfinite));
+  CHECK(o.output.find(t.checkpoint + ": expected numbers as the losses of the prompt, found NaN or "
+                                     "infinity at its token 0") != std::string::npos);
+  CHECK(fs::exists(output + ".html"));
+  CHECK(fs::exists(output + ".safetensors"));
 }
 
 TEST_CASE("paths are counted through layers that follow each other alone") {

@@ -224,6 +224,10 @@ TEST_CASE("shots stand before the question, and are of another file") {
   t.check_refused(
       t.eval("choice", file, {"--task-set", "shots=1", "--task-set", "shots_file=" + file}),
       ExitCode::usage, "expected another file than that of the examples");
+  const std::string copy = t.write("copy", {kQuestions[1]});
+  t.check_refused(
+      t.eval("choice", file, {"--task-set", "shots=1", "--task-set", "shots_file=" + copy}),
+      ExitCode::usage, "expected another file than that of the examples, found a copy of them");
   t.check_refused(
       t.eval("choice", file, {"--task-set", "shots=5", "--task-set", "shots_file=" + shots}),
       ExitCode::data, shots + ": expected 5 examples, found 4");

@@ -339,6 +339,9 @@ TEST_CASE(
   const Words onto = {"--output", t.path("texts.jsonl")};
   CHECK(contains(refused("niah", {"file=" + t.path("texts.jsonl")}, onto),
                  "/texts.jsonl, the task's file; remedy: choose another name"));
+  const Words many = {"--write-prompts", t.path("many"), "--lengths", "600",
+                      "--samples",       "100000000"};
+  CHECK(contains(refused("passkey", {}, many), "prompts: expected at most"));
   const Words elsewhere = {"--write-prompts", t.path("essay"), "--lengths", "300"};
   CHECK(contains(refused("passkey", {}, elsewhere), "--write-prompts: expected a new file"));
   CHECK(
@@ -378,6 +381,9 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
             "--lengths: expected at least one");
   t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600,100"}, ExitCode::usage,
             "--lengths: expected at least the");
+  // Where the shortest prompt takes more than half of a length each is looked at: not of so many.
+  t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600", "--samples", "1000000000000"},
+            ExitCode::device, "memory of 1000000000000 prompts: expected at most");
   t.refused("niah", {"tasks=niah_single_2"}, lengths, ExitCode::usage,
             "--task-set haystack: expected a text that niah_single_2");
   t.refused("niah", {"tasks=vt", "haystack=" + t.path("run.json")}, lengths, ExitCode::usage,

@@ -176,7 +176,10 @@ Error refused(const Shape& s, const dnnl::error& e) {
     return Error(ExitCode::device, "matrix product",
                  std::string("a processor on which oneDNN multiplies ") + name_of(s.in) +
                      (s.in == Dtype::bf16 ? " (AVX-512)" : ""),
-                 found, s.in == Dtype::bf16 ? "set train.precision to fp32" : "");
+                 found,
+                 s.in == Dtype::bf16
+                     ? "compute in fp32 (train.precision; --precision of an evaluation)"
+                     : "");
   }
   return Error(ExitCode::device, "matrix product",
                std::to_string(s.M) + " x " + std::to_string(s.N) + " elements from sums of " +
