@@ -249,16 +249,13 @@ std::vector<int32_t> first_keys(const AttentionCase& c) {
 
 std::vector<int32_t> last_keys(const AttentionCase& c) {
   const std::vector<int64_t> documents = documents_of(c);
-  std::vector<int32_t> last;
-  for (size_t n = 0; n < documents.size(); ++n) {
+  std::vector<int32_t> last(documents.size());
+  int64_t end = 0;  // the document's last token
+  for (size_t n = documents.size(); n-- > 0;) {
     const int64_t i = static_cast<int64_t>(n) % c.T;
-    int64_t end = i;  // the document's last token
-    const auto same = [&](int64_t j) {
-      return documents[n + static_cast<size_t>(j - i)] == documents[n];
-    };
-    while (end + 1 < c.T && same(end + 1)) ++end;
+    if (i + 1 == c.T || documents[n + 1] != documents[n]) end = i;
     const int64_t farthest = c.window > 0 ? i + c.window - 1 : end;
-    last.push_back(static_cast<int32_t>(c.causal ? i : std::min(end, farthest)));
+    last[n] = static_cast<int32_t>(c.causal ? i : std::min(end, farthest));
   }
   return last;
 }
