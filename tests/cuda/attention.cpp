@@ -38,7 +38,8 @@ TEST_CASE("attention on CUDA agrees with the reference in every form") {
 
 // Tiles wholly below the diagonal, on it and past the end; and some that documents end in where
 // there is no scale, that a window cuts where there is one.
-TEST_CASE("attention on CUDA agrees with the reference in every form at every head dimension") {
+TEST_CASE("attention on CUDA agrees with the reference in every form at every head dimension",
+          "[long]") {
   for (const int64_t D : {16, 32, 48, 64, 80, 96, 128}) {
     for (TableForm table : table_forms_of_priors()) {
       for (ScaleForm scale : kScales) {

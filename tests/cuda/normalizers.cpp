@@ -59,7 +59,7 @@ TEST_CASE("attention on CUDA agrees with the reference with every normalizer and
   }
 }
 
-TEST_CASE("normalizers on CUDA agree with the reference at every head dimension") {
+TEST_CASE("normalizers on CUDA agree with the reference at every head dimension", "[long]") {
   size_t n = 0;
   for (const int64_t D : {16, 32, 48, 64, 80, 96, 128}) {
     for (const NormalizerForm& form : one_of_every_normalizer()) {
