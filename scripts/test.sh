@@ -7,8 +7,8 @@ export BUILD=${BUILD:-build}
 scripts/setup.sh
 scripts/build.sh "$@"
 
-# As many at a time as there are processors, those with threads of their own (is_parallel: false)
-# alone.
+# As many at a time as there are processors, those of many minutes first (priority), those with
+# threads of their own (is_parallel: false) alone.
 status=0
 meson test -C "$BUILD" --no-rebuild --print-errorlogs || status=$?
 

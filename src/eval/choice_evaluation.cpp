@@ -1,7 +1,5 @@
 // Multiple choice: which continuation of a question is the likeliest.
 
-#include <filesystem>
-
 #include "core/error.h"
 #include "core/sha256.h"
 #include "eval/choice_scores.h"
@@ -30,12 +28,14 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
     const std::string& format = r.options.text("format");
     questions_ = read_choice_file(
         file(), format == "auto" ? nullptr : &choice_format(format, "{format}"), most());
-    check_shots_file();
-    lead_in(&questions_, r.options.text("shots_file"), integer("shots"));
-    if (integer("shots") > 0) {
-      shots_sha256_ = sha256_file(r.options.text("shots_file"));
-      if (shots_sha256_ == questions_.sha256) refuse_shots("a copy of them");
+    const std::string& shots = r.options.text("shots_file");
+    if (integer("shots") > 0) shots_sha256_ = sha256_file(shots);
+    if (shots_sha256_ == questions_.sha256) {
+      throw Error(ExitCode::config, "{shots_file}", "another file than that of the examples",
+                  "a copy of them, " + shots,
+                  "an example would be asked behind its own answer: name another file");
     }
+    lead_in(&questions_, shots, integer("shots"));
     for (const ChoiceExample& e : questions_.examples) {
       for (size_t i = 0; i < e.choices(); ++i) add(e.context(i), e.continuation(i), e.line);
     }
@@ -57,17 +57,6 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   int64_t samples() const override { return std::ssize(questions_.examples); }
 
  private:
-  void check_shots_file() const {
-    const std::string& shots = request_.options.text("shots_file");
-    std::error_code ignored;
-    if (shots.empty() || !std::filesystem::equivalent(file(), shots, ignored)) return;
-    refuse_shots(shots);
-  }
-  [[noreturn]] static void refuse_shots(const std::string& found) {
-    throw Error(ExitCode::config, "{shots_file}", "another file than that of the examples", found,
-                "an example would be asked behind its own answer: name another file");
-  }
-
   ordered_json row(std::span<const Likelihood> found) const override {
     std::vector<ChoiceAnswer> answers;
     size_t request = 0;
@@ -89,7 +78,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   }
 
   ChoiceFile questions_;
-  std::string shots_sha256_;
+  std::string shots_sha256_;  // empty: no shots
 };
 
 }  // namespace

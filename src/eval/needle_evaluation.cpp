@@ -59,14 +59,13 @@ class RulerPrompts final : public Prompts {
       ids.tokenizer.encode(text, cache.get(), &read);
       return std::ssize(read) + (ids.document_start ? 1 : 0);
     };
-    for (int64_t i = 0; i < std::max<int64_t>(1, request.depths); ++i) {
+    const int64_t sets = std::max<int64_t>(1, request.depths);
+    check_texts_fit(sets * request.samples, *part.length);
+    for (int64_t i = 0; i < sets; ++i) {
       NeedleOptions needles = {.text = request.haystack};
       if (request.depths > 0) needles.depth = depth_of(i, request.depths);
       sets_.push_back(ruler_prompts(part.task, needles, *part.length, seed, count));
-    }
-    check_texts_fit(std::ssize(sets_) * request.samples, *part.length);
-    for (int64_t i = 0; i < std::ssize(sets_); ++i) {
-      sets_[static_cast<size_t>(i)].require_room(i * request.samples, request.samples);
+      sets_.back().require_room(i * request.samples, request.samples);
     }
     own_tokens_ = prompt(0).tokens_to_generate;
   }
