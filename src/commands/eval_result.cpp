@@ -76,7 +76,7 @@ std::vector<ordered_json> rows_before(const std::string& path, const ordered_jso
                                       const std::vector<std::string>& derived) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
-  constexpr int64_t kMostBytes = int64_t{16} << 20;
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
   try {
     const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
     json before = parse_json(text, {path, ExitCode::io});

@@ -20,15 +20,15 @@ using nlohmann::json;
 constexpr int64_t kMostBytes = int64_t{4} << 30;
 
 bool is_text(const json& v) { return v.is_string(); }
-/// The empty text is in every answer.
-bool is_reference(const json& v) {
-  return v.is_string() && !v.get_ref<const std::string&>().empty();
+/// The empty text asks nothing, and is in every answer.
+bool is_filled_text(const json& v) {
+  return is_text(v) && !v.get_ref<const std::string&>().empty();
 }
 
 bool is_prompt(const json& v) {
-  return v.is_object() && v.contains("input") && is_text(v["input"]) && v.contains("outputs") &&
-         v["outputs"].is_array() && !v["outputs"].empty() &&
-         std::all_of(v["outputs"].begin(), v["outputs"].end(), is_reference) &&
+  return v.is_object() && v.contains("input") && is_filled_text(v["input"]) &&
+         v.contains("outputs") && v["outputs"].is_array() && !v["outputs"].empty() &&
+         std::all_of(v["outputs"].begin(), v["outputs"].end(), is_filled_text) &&
          (!v.contains("answer_prefix") || is_text(v["answer_prefix"]));
 }
 

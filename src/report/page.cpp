@@ -55,6 +55,7 @@ line.axis { stroke: var(--soft); }
 line.mark { stroke: var(--soft); stroke-dasharray: 3 3; }
 line.cursor { stroke: var(--soft); stroke-width: 0.7; }
 line.error { stroke: var(--k); }
+polygon.band { fill: var(--k); fill-opacity: 0.2; }
 polyline { fill: none; stroke-width: 1.7; stroke-linejoin: round; stroke-linecap: round; }
 .c0 { --k: var(--k0); } .c1 { --k: var(--k1); } .c2 { --k: var(--k2); } .c3 { --k: var(--k3); }
 .c4 { --k: var(--k4); } .c5 { --k: var(--k5); } .c6 { --k: var(--k6); }
@@ -208,8 +209,9 @@ for (const svg of document.querySelectorAll('svg[data-plot]')) {
   const picture = () => {
     leave();
     const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll('*')];
-    const kept = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-opacity',
-                  'stroke-linejoin', 'text-anchor', 'font-family', 'font-size', 'font-weight'];
+    const kept = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray',
+                  'stroke-opacity', 'stroke-linejoin', 'text-anchor', 'font-family', 'font-size',
+                  'font-weight'];
     [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
       const style = getComputedStyle(from[i]);
       for (const name of kept) element.style.setProperty(name, style.getPropertyValue(name));

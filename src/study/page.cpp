@@ -98,7 +98,8 @@ Chart study_chart(const StudyTable& t, size_t g, const std::vector<int64_t>& tra
 
 std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained) {
   std::string body =
-      "<p>Means over repeats; the band and \u00b1 are their standard deviation (n - 1), "
+      "<h1>" + escaped(t.name) +
+      "</h1>\n<p>Means over repeats; the band and \u00b1 are their standard deviation (n - 1), "
       "in parentheses the best of them.";
   if (!t.reference.empty()) {
     body += " p: Welch's, against " + escaped(t.reference) + ".";

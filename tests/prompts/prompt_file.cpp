@@ -30,11 +30,12 @@ TEST_CASE("what is no prompt is refused by its line") {
   };
   const std::string good = R"({"input": "Q", "outputs": ["c"]})"
                            "\n";
-  for (const char* bad : {R"({"input": "Q"})", R"({"outputs": ["c"]})",
-                          R"({"input": 3, "outputs": ["c"]})", R"({"input": "Q", "outputs": []})",
-                          R"({"input": "Q", "outputs": "c"})", R"({"input": "Q", "outputs": [1]})",
-                          R"({"input": "Q", "outputs": ["c"], "answer_prefix": 1})",
-                          R"({"input": "Q", "outputs": ["c", ""]})", "{", "[]"}) {
+  for (const char* bad :
+       {R"({"input": "Q"})", R"({"outputs": ["c"]})", R"({"input": 3, "outputs": ["c"]})",
+        R"({"input": "", "outputs": ["c"]})", R"({"input": "Q", "outputs": []})",
+        R"({"input": "Q", "outputs": "c"})", R"({"input": "Q", "outputs": [1]})",
+        R"({"input": "Q", "outputs": ["c"], "answer_prefix": 1})",
+        R"({"input": "Q", "outputs": ["c", ""]})", "{", "[]"}) {
     INFO(bad);
     CHECK(contains(refused(good + bad + "\n"), "p:2"));
   }

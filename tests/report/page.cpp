@@ -3,11 +3,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "catch.h"
 #include "report/chart.h"
+#include "report/xml.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -88,7 +92,41 @@ for (const action of actions) {
 }
 )js";
 
+void add_classes(const Xml& x, std::set<std::string>* all) {
+  const auto found = x.attributes.find("class");
+  std::istringstream words(found == x.attributes.end() ? "" : found->second);
+  for (std::string word; words >> word;) all->insert(word);
+  for (const Xml& child : x.children) add_classes(child, all);
+}
+
 }  // namespace
+
+TEST_CASE("each class of a chart's elements has a rule: what has none is filled with black") {
+  Chart chart;
+  chart.title = "t";
+  chart.x_title = "x";
+  chart.labels = true;
+  chart.marks = {{0.5, "here"}};
+  for (int style = 0; style < 21; ++style) {
+    chart.series.push_back({"a", style, true, true, 1, {{0, 10}, {1, 20}}, {}, {1, 1}});
+  }
+  chart.series[0].spread = {{6, 14}, {19, 21}};
+  Series long_line = {"long", 1, true, false, 0.3, {}, {}};
+  for (int i = 0; i < 5000; ++i) long_line.points.push_back({i / 5000.0, i % 7 * 1.0});
+  chart.series.push_back(long_line);
+  chart.series.push_back({"loose", 2, false, true, 1, {{0, 3}}, {"note"}});
+  std::set<std::string> classes;
+  add_classes(parse_xml(svg(chart)), &classes);
+  for (const char* const c : {"band", "error", "thin", "mark", "label", "c6", "d2"}) {
+    CHECK(classes.count(c) == 1);
+  }
+  const std::string page = html_page("report", "t", "");
+  const std::string style = page.substr(0, page.find("</style>"));
+  for (const std::string& c : classes) {
+    INFO(c);
+    CHECK(std::regex_search(style, std::regex("\\." + c + "(?![-\\w])[^{}]*\\{")));
+  }
+}
 
 TEST_CASE("a page knows its kind") {
   CHECK(is_html_page(html_page("report", "a", "<p>b</p>\n"), "report"));

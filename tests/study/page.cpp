@@ -38,7 +38,7 @@ TEST_CASE("a chart has the means, and a band of one deviation where there are se
 
 TEST_CASE("the page escapes names and holds the table") {
   const std::string page = study_page(small_table(), {8});
-  CHECK(page.find("small &lt;study&gt;") != std::string::npos);
+  CHECK(page.find("<h1>small &lt;study&gt;</h1>") != std::string::npos);
   CHECK(page.find("a &amp; b") != std::string::npos);
   CHECK(page.find("50.0 \u00b1 12.5 (62.5)") != std::string::npos);
   CHECK(page.find("1 of 3") != std::string::npos);
