@@ -8,8 +8,8 @@ first token that is looked for, one is guessed. Prints the share for keys, for v
     scripts/mqmtar_first_tokens.py [LENGTH ...]
 """
 
+import argparse
 import random
-import sys
 
 
 def answered(words, asked):
@@ -22,10 +22,17 @@ def answered(words, asked):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lengths", metavar="LENGTH", nargs="*", type=int, default=[16, 24, 32, 48, 64],
+                        help="tokens of a source, 8 to 75000")
+    lengths = parser.parse_args().lengths
+    for length in lengths:
+        if not 8 <= length <= 75_000:
+            parser.error(f"LENGTH: expected 8 to 75000, the lengths that MQMTAR has, found {length}")
     random.seed(1)
     keys, values = (random.sample(range(256 * 256), 10_000) for _ in range(2))
     samples = 20_000
-    for length in [int(a) for a in sys.argv[1:]] or [16, 24, 32, 48, 64]:
+    for length in lengths:
         pairs = 8 * length // 60
         by_key = by_value = by_both = 0
         for _ in range(samples):
