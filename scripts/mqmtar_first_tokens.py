@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How many of MQMTAR's sequences are answered by who tells words apart by their first tokens alone.
 
-Words of two tokens of 256 are drawn as the task draws them (SPEC appendix B: 10,000 keys and as many
-values, floor(0.8 L / 6) of each in a source, four queries with replacement); of several words with the
-first token that is looked for, one is guessed. Prints the share for keys, for values and for both.
+Words of two tokens of 256 are drawn as the task draws them (src/tasks/mqmtar.cpp: 10,000 keys and as
+many values, floor(0.8 L / 6) of each in a source, four queries with replacement); of several words with
+the first token that is looked for one is guessed, the same for all queries of the sequence. Prints the share for keys, for values and for both.
 
     scripts/mqmtar_first_tokens.py [LENGTH ...]
 """
@@ -14,9 +14,12 @@ import random
 
 def answered(words, asked):
     """Whether each of the words asked for is found by its first token."""
+    guess = {}
     for i in asked:
-        alike = [j for j, word in enumerate(words) if word // 256 == words[i] // 256]
-        if random.choice(alike) != i:
+        first = words[i] // 256
+        if first not in guess:
+            guess[first] = random.choice([j for j, word in enumerate(words) if word // 256 == first])
+        if guess[first] != i:
             return False
     return True
 

@@ -190,7 +190,11 @@ TEST_CASE("configurations of tasks have the paper's figures") {
       trained[0].lengths = {15, 31};
     }
     REQUIRE(c.data.train.list.size() == trained.size());
-    for (size_t i = 0; i < trained.size(); ++i) CHECK(c.data.train.list[i].task == trained[i]);
+    for (size_t i = 0; i < trained.size(); ++i) {
+      CHECK(c.data.train.list[i].task == trained[i]);
+      CHECK(c.data.train.list[i].weight == 1);
+    }
+    if (searched) CHECK(c.model.attention.prior.names() == "t5");
     CHECK(name.starts_with(task.info->name));
     // The block of Gemma 2, without its soft caps and window.
     CHECK(c.model.norm_position == NormPosition::both);
