@@ -3,7 +3,8 @@
 
 Words of two tokens of 256 are drawn as the task draws them (src/tasks/mqmtar.cpp: 10,000 keys and as
 many values, floor(0.8 L / 6) of each in a source, four queries with replacement); of several words with
-the first token that is looked for one is guessed, the same for all queries of the sequence. Prints the share for keys, for values and for both.
+the first token that is looked for one is guessed, the same for all queries of the sequence. Prints the
+share for keys, for values and for both.
 
     scripts/mqmtar_first_tokens.py [LENGTH ...]
 """
