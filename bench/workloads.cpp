@@ -203,7 +203,10 @@ int64_t step_tokens(int64_t B, int64_t T, int64_t micro_batches) {
   return checked_mul(checked_mul(B, T, "--batch"), micro_batches, "--batch");
 }
 
-/// A shard of random tokens in a folder of its own, which lasts as long as this.
+}  // namespace
+
+/// A shard of random tokens in a folder of its own, which lasts as long as this. Not in the
+/// unnamed namespace: State below has one.
 class RandomShard {
  public:
   RandomShard(int64_t vocab, int64_t tokens) {
@@ -234,6 +237,8 @@ class RandomShard {
  private:
   std::string folder_;
 };
+
+namespace {
 
 RunConfig random_run(RunConfig config, int64_t B, int64_t T, int64_t micro_batches,
                      const std::string& shard) {

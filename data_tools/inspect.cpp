@@ -64,11 +64,11 @@ std::map<int64_t, int64_t> DocumentLengths::histogram() const {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson or_null(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
 /// Tokens [from, from + count) of all shards, in their order.
@@ -92,7 +92,7 @@ std::vector<int32_t> read_slice(const ShardSet& shards, int64_t from, int64_t co
   return ids;
 }
 
-Json describe_manifest(const Manifest& m) {
+OrderedJson describe_manifest(const Manifest& m) {
   return {{"tokenizer",
            {{"sha256", m.tokenizer_sha256},
             {"vocab", m.vocab},
@@ -102,8 +102,8 @@ Json describe_manifest(const Manifest& m) {
           {"documents", m.documents}};
 }
 
-Json describe_documents(const DocumentLengths& lengths) {
-  Json histogram = Json::array();
+OrderedJson describe_documents(const DocumentLengths& lengths) {
+  OrderedJson histogram = OrderedJson::array();
   for (const auto& [length, count] : lengths.histogram()) {
     histogram.push_back({{"from", length}, {"to", 2 * length - 1}, {"documents", count}});
   }
@@ -113,9 +113,9 @@ Json describe_documents(const DocumentLengths& lengths) {
           {"max", lengths.quantile(1)},   {"histogram", histogram}};
 }
 
-Json describe_slice(const ShardSet& shards, const InspectOptions& options) {
+OrderedJson describe_slice(const ShardSet& shards, const InspectOptions& options) {
   const std::vector<int32_t> ids = read_slice(shards, options.from, options.count);
-  Json slice = {{"from", options.from}, {"ids", ids}};
+  OrderedJson slice = {{"from", options.from}, {"ids", ids}};
   if (options.tokenizer.empty()) return slice;
   const Tokenizer tokenizer = Tokenizer::open(options.tokenizer);
   if (shards.manifest() && shards.manifest()->tokenizer_sha256 != tokenizer.sha256()) {
@@ -124,20 +124,20 @@ Json describe_slice(const ShardSet& shards, const InspectOptions& options) {
         "the tokenizer of " + shards.source() + ", SHA-256 " + shards.manifest()->tokenizer_sha256,
         tokenizer.sha256(), "give the tokenizer that made these shards");
   }
-  Json pieces = Json::array();
+  OrderedJson pieces = OrderedJson::array();
   for (int32_t id : ids) pieces.push_back(tokenizer.piece(id));
   slice["pieces"] = pieces;
   slice["text"] = tokenizer.decode(ids);
   return slice;
 }
 
-Json describe(const std::string& source, const InspectOptions& options) {
+OrderedJson describe(const std::string& source, const InspectOptions& options) {
   const ShardSet shards = ShardSet::open(source, int64_t{1} << 31);
-  Json set = {{"source", source},
-              {"tokens", shards.tokens()},
-              {"fingerprint", shards.fingerprint()},
-              {"manifest", nullptr},
-              {"shards", Json::array()}};
+  OrderedJson set = {{"source", source},
+                     {"tokens", shards.tokens()},
+                     {"fingerprint", shards.fingerprint()},
+                     {"manifest", nullptr},
+                     {"shards", OrderedJson::array()}};
   if (shards.manifest()) set["manifest"] = describe_manifest(*shards.manifest());
   for (int64_t i = 0; i < shards.size(); ++i) {
     const Shard& shard = shards.shard(i);
@@ -149,12 +149,13 @@ Json describe(const std::string& source, const InspectOptions& options) {
                              {"tokens", shard.tokens()}});
   }
   const auto start = options.document_start ? options.document_start : shards.document_start({});
-  set["documents"] = start ? describe_documents(DocumentLengths(shards, *start)) : Json(nullptr);
+  set["documents"] =
+      start ? describe_documents(DocumentLengths(shards, *start)) : OrderedJson(nullptr);
   if (options.count > 0) set["slice"] = describe_slice(shards, options);
   return set;
 }
 
-void print_documents(const Json& documents, std::FILE* out) {
+void print_documents(const OrderedJson& documents, std::FILE* out) {
   if (documents.is_null()) {
     fmt::print(out, "documents    unknown: no manifest; give --document-start\n");
     return;
@@ -167,10 +168,10 @@ void print_documents(const Json& documents, std::FILE* out) {
     fmt::print(out, "  before     {} tokens before the first document\n", number("leading_tokens"));
   }
   int64_t most = 1;
-  for (const Json& bin : documents["histogram"]) {
+  for (const OrderedJson& bin : documents["histogram"]) {
     most = std::max(most, bin["documents"].get<int64_t>());
   }
-  for (const Json& bin : documents["histogram"]) {
+  for (const OrderedJson& bin : documents["histogram"]) {
     const auto count = bin["documents"].get<int64_t>();
     fmt::print(out, "  {:>9} to {:>9}  {:>12}  {}\n", with_commas(bin["from"].get<int64_t>()),
                with_commas(bin["to"].get<int64_t>()), with_commas(count),
@@ -178,21 +179,21 @@ void print_documents(const Json& documents, std::FILE* out) {
   }
 }
 
-void print(const Json& set, std::FILE* out) {
+void print(const OrderedJson& set, std::FILE* out) {
   fmt::print(out, "{}\ntokens       {}\n", printable(set["source"].get<std::string>()),
              with_commas(set["tokens"].get<int64_t>()));
-  const Json& manifest = set["manifest"];
+  const OrderedJson& manifest = set["manifest"];
   if (manifest.is_null()) {
     fmt::print(out, "manifest     none\n");
   } else {
-    const Json& tokenizer = manifest["tokenizer"];
+    const OrderedJson& tokenizer = manifest["tokenizer"];
     fmt::print(out, "tokenizer    vocab {}, BOS {}, EOS {}, SHA-256 {}\n",
                tokenizer["vocab"].dump(), tokenizer["bos"].dump(), tokenizer["eos"].dump(),
                tokenizer["sha256"].get<std::string>());
     fmt::print(out, "document     begins at token id {}\n", manifest["document_start"].dump());
   }
   fmt::print(out, "fingerprint  {}\n", set["fingerprint"].get<std::string>());
-  for (const Json& shard : set["shards"]) {
+  for (const OrderedJson& shard : set["shards"]) {
     fmt::print(out, "shard        {}: magic {}, version {}, {} tokens of {} bytes\n",
                printable(shard["file"].get<std::string>()), shard["magic"].dump(),
                shard["version"].dump(), with_commas(shard["tokens"].get<int64_t>()),
@@ -200,7 +201,7 @@ void print(const Json& set, std::FILE* out) {
   }
   print_documents(set["documents"], out);
   if (!set.contains("slice")) return;
-  const Json& slice = set["slice"];
+  const OrderedJson& slice = set["slice"];
   fmt::print(out, "ids          {}\n", slice["ids"].dump());
   if (slice.contains("text"))
     fmt::print(out, "text\n{}\n", printable(slice["text"].get<std::string>()));
@@ -214,14 +215,15 @@ void inspect(const InspectOptions& options, std::FILE* out) {
     throw Error(ExitCode::usage, "--count", "one set of shards to show tokens of",
                 sources[0] + " and " + sources[1], "name one of them");
   }
-  Json sets = Json::array();
+  OrderedJson sets = OrderedJson::array();
   for (const std::string& source : sources) sets.push_back(describe(source, options));
   if (options.json) {
-    fmt::print(out, "{}\n",
-               Json{{"sets", sets}}.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print(
+        out, "{}\n",
+        OrderedJson{{"sets", sets}}.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
     return;
   }
-  for (const Json& set : sets) print(set, out);
+  for (const OrderedJson& set : sets) print(set, out);
 }
 
 }  // namespace bamtrain

@@ -26,7 +26,7 @@ std::string counted(int64_t n, const std::string& noun) {
 
 namespace {
 
-double share_of(int64_t taken, int64_t total) {
+double share_done(int64_t taken, int64_t total) {
   return std::min(1.0, static_cast<double>(taken) / static_cast<double>(total));
 }
 
@@ -44,8 +44,8 @@ std::string tokens_rate(const InputPace& p) {
 
 /// REQUIRES: knows_share.
 std::string time_left(const InputPace& p) {
-  const double share = share_of(p.counts.taken, *p.total);
-  const double done = share - share_of(p.before.taken, *p.total);
+  const double share = share_done(p.counts.taken, *p.total);
+  const double done = share - share_done(p.before.taken, *p.total);
   const auto left = static_cast<int64_t>(done > 0 ? p.seconds * (1 - share) / done + 0.5 : 0);
   return fmt::format("{}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
 }
@@ -58,7 +58,7 @@ std::string progress_line(const InputPace& p) {
   if (p.counts.tokens > 0) rates += "  " + tokens_rate(p);
   if (!knows_share(p)) return counted(p.counts.documents, "document") + rates;
   constexpr size_t kBar = 20;
-  const double share = share_of(p.counts.taken, *p.total);
+  const double share = share_done(p.counts.taken, *p.total);
   std::string bar(static_cast<size_t>(kBar * share), '=');
   bar.resize(kBar, ' ');
   return fmt::format("[{}] {:3.0f} %{}  {}", bar, 100 * share, rates, time_left(p));

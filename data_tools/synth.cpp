@@ -133,7 +133,7 @@ std::unique_ptr<Task> task_of(const SynthOptions& options) {
   }
 }
 
-ordered_json json_of(const Example& example, int64_t length) {
+ordered_json example_json(const Example& example, int64_t length) {
   ordered_json targets = ordered_json::array();
   for (const int32_t t : example.targets) {
     targets.push_back(t == kNoTarget ? ordered_json(nullptr) : ordered_json(t));
@@ -189,7 +189,7 @@ void synth(const SynthOptions& options, std::FILE* out) {
   for (int64_t n = options.first; n < options.first + options.count; ++n) {
     const int64_t length = task.length(n);
     task.draw(n, length, &example);
-    const std::string text = options.json ? json_of(example, length).dump() + "\n"
+    const std::string text = options.json ? example_json(example, length).dump() + "\n"
                                           : fmt::format("{} {}, length {}\n{}", task.info().name, n,
                                                         length, text_of(task, example));
     fmt::print(out, "{}", text);

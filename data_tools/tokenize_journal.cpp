@@ -17,7 +17,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int64_t kMostBytes = int64_t{1} << 28;
 constexpr const char* kRemedy = "remove the folder, and begin anew";
 
-OrderedJson json_of(const ShardSetWriter::State& state) {
+OrderedJson writer_state_json(const ShardSetWriter::State& state) {
   OrderedJson list = OrderedJson::array();
   for (const Manifest::ShardEntry& e : state) {
     list.push_back(
@@ -107,8 +107,8 @@ void write_journal(const std::string& path, const TokenizeJournal& j) {
   json["skipped"] = j.counts.skipped;
   json["seconds"] = j.seconds;
   json["warnings"] = j.warnings;
-  json["train"] = json_of(j.train);
-  json["val"] = json_of(j.val);
+  json["train"] = writer_state_json(j.train);
+  json["val"] = writer_state_json(j.val);
   json["split"] = {{"documents", j.split.documents},
                    {"train", j.split.train},
                    {"tokens", j.split.tokens},

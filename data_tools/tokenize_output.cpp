@@ -24,7 +24,7 @@ using std::chrono::duration;
 constexpr double kMostShare = 0.05;  // of the time that checkpoints may take
 
 /// Of several parts the first alone has the first tokens.
-ValidationShare share_of(const TokenizeOptions& options) {
+ValidationShare validation_share(const TokenizeOptions& options) {
   return options.validation.tokens > 0 && options.part.number > 1 ? ValidationShare()
                                                                   : options.validation;
 }
@@ -85,7 +85,7 @@ void TokenizeOutput::open(const Tokenizer& tokenizer) {
   const std::string output = folder_.output(), train = output + "/train", val = output + "/val";
   make_folders(train);
   const int width = ShardSetWriter::width_of(tokenizer);
-  const ValidationShare share = share_of(options_);
+  const ValidationShare share = validation_share(options_);
   train_.emplace(train, tokenizer, options_.shard_tokens, journal_.train);
   if (share.any()) {
     make_folders(val);

@@ -13,8 +13,8 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMaxManifest = 1 << 20;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& expected,
-                         const std::string& found) {
+[[noreturn]] void refuse_manifest(const std::string& where, const std::string& expected,
+                                  const std::string& found) {
   throw Error(ExitCode::checkpoint, where, expected, found, kDamagedRemedy);
 }
 
@@ -31,22 +31,22 @@ Digests read_manifest(const std::string& folder) {
   const std::string text = open_part(path).text(kMaxManifest);
   const Json manifest = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object()) {
-    refuse(path, "an object with files", manifest.type_name());
+    refuse_manifest(path, "an object with files", manifest.type_name());
   }
   Digests files;
   for (const auto& [name, entry] : manifest["files"].items()) {
     const std::string where = path + ": files." + name.substr(0, 100);
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-      refuse(where, "the name of a file in the same folder", "another");
+      refuse_manifest(where, "the name of a file in the same folder", "another");
     }
     if (!entry.is_object() || !entry.contains("bytes") || !entry["bytes"].is_number_unsigned() ||
         !entry.contains("sha256") || !entry["sha256"].is_string()) {
-      refuse(where, "bytes and sha256", "something else");
+      refuse_manifest(where, "bytes and sha256", "something else");
     }
     files[name] = {entry["bytes"].get<int64_t>(), entry["sha256"].get<std::string>()};
   }
   if (text != text_of(files)) {
-    refuse(path, "the very bytes that bamtrain writes for these files", "others");
+    refuse_manifest(path, "the very bytes that bamtrain writes for these files", "others");
   }
   return files;
 }
@@ -65,10 +65,11 @@ Digests verify_manifest(const std::string& folder) {
   for (const auto& [name, expected] : files) {
     const InputFile file = open_part(folder + "/" + name);
     if (file.bytes() != expected.bytes) {
-      refuse(file.path(), std::to_string(expected.bytes) + " bytes", std::to_string(file.bytes()));
+      refuse_manifest(file.path(), std::to_string(expected.bytes) + " bytes",
+                      std::to_string(file.bytes()));
     }
     const std::string found = file.sha256();
-    if (found != expected.sha256) refuse(file.path(), "SHA-256 " + expected.sha256, found);
+    if (found != expected.sha256) refuse_manifest(file.path(), "SHA-256 " + expected.sha256, found);
   }
   return files;
 }

@@ -18,8 +18,8 @@ namespace {
 using Json = nlohmann::json;
 using Entry = SafetensorsFile::Entry;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& expected,
-                         const std::string& found) {
+[[noreturn]] void refuse_file(const std::string& where, const std::string& expected,
+                              const std::string& found) {
   throw Error(ExitCode::checkpoint, where, expected, found, kDamagedRemedy);
 }
 
@@ -46,15 +46,15 @@ std::optional<Dtype> dtype_named(const std::string& name) {
 /// A member of a header: a list of integers in [0, 2^63).
 std::vector<int64_t> sizes_in(const Json& tensor, const char* key, const std::string& where) {
   const std::string expected = std::string(key) + " as a list of sizes below 2^63";
-  if (!tensor.contains(key)) refuse(where, expected, "no such key");
+  if (!tensor.contains(key)) refuse_file(where, expected, "no such key");
   const Json& list = tensor[key];
-  if (!list.is_array()) refuse(where, expected, list.type_name());
+  if (!list.is_array()) refuse_file(where, expected, list.type_name());
   std::vector<int64_t> sizes;
   sizes.reserve(list.size());
   for (const Json& number : list) {
     constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
     if (!number.is_number_unsigned() || number.get<uint64_t>() > kMax) {
-      refuse(where, expected, "an element that is not one");
+      refuse_file(where, expected, "an element that is not one");
     }
     sizes.push_back(number.get<int64_t>());
   }
@@ -64,11 +64,12 @@ std::vector<int64_t> sizes_in(const Json& tensor, const char* key, const std::st
 /// One tensor of the header; its offset still counts from the end of the header.
 Entry entry_of(const std::string& name, const Json& tensor, const std::string& where) {
   if (!tensor.is_object() || tensor.size() != 3) {
-    refuse(where, "an object of dtype, shape and data_offsets",
-           std::string(tensor.type_name()) + " with " + std::to_string(tensor.size()) + " members");
+    refuse_file(
+        where, "an object of dtype, shape and data_offsets",
+        std::string(tensor.type_name()) + " with " + std::to_string(tensor.size()) + " members");
   }
   if (!tensor.contains("dtype") || !tensor["dtype"].is_string()) {
-    refuse(where, "a dtype", "none");
+    refuse_file(where, "a dtype", "none");
   }
   const std::string& found = tensor["dtype"].get_ref<const std::string&>();
   const std::optional<Dtype> dtype = dtype_named(found);
@@ -80,14 +81,14 @@ Entry entry_of(const std::string& name, const Json& tensor, const std::string& w
   Entry entry{name, *dtype, sizes_in(tensor, "shape", where), 0, 0};
   const std::vector<int64_t> range = sizes_in(tensor, "data_offsets", where);
   if (range.size() != 2 || range[0] > range[1]) {
-    refuse(where, "data_offsets as begin and end",
-           std::to_string(range.size()) + " numbers" + (range.size() == 2 ? ", falling" : ""));
+    refuse_file(where, "data_offsets as begin and end",
+                std::to_string(range.size()) + " numbers" + (range.size() == 2 ? ", falling" : ""));
   }
   const std::optional<int64_t> bytes = safetensors::byte_size(*dtype, entry.shape);
-  if (!bytes) refuse(where, "a size below 2^63", describe(*dtype, entry.shape));
+  if (!bytes) refuse_file(where, "a size below 2^63", describe(*dtype, entry.shape));
   if (*bytes != range[1] - range[0]) {
-    refuse(where, std::to_string(*bytes) + " bytes for " + describe(*dtype, entry.shape),
-           std::to_string(range[1] - range[0]));
+    refuse_file(where, std::to_string(*bytes) + " bytes for " + describe(*dtype, entry.shape),
+                std::to_string(range[1] - range[0]));
   }
   entry.offset = range[0];
   entry.bytes = *bytes;
@@ -96,10 +97,10 @@ Entry entry_of(const std::string& name, const Json& tensor, const std::string& w
 
 std::map<std::string, std::string> metadata_of(const Json& value, const std::string& path) {
   const std::string where = path + ": " + safetensors::kMetadata;
-  if (!value.is_object()) refuse(where, "an object of strings", value.type_name());
+  if (!value.is_object()) refuse_file(where, "an object of strings", value.type_name());
   std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) refuse(where, "an object of strings", text.type_name());
+    if (!text.is_string()) refuse_file(where, "an object of strings", text.type_name());
     metadata[key] = text.get<std::string>();
   }
   return metadata;
@@ -113,14 +114,14 @@ void check_tiling(std::vector<Entry>& entries, int64_t data_bytes, const std::st
   int64_t end = 0;
   for (const Entry& entry : entries) {
     if (entry.offset != end) {
-      refuse(tensor_in(path, entry.name), "data from offset " + std::to_string(end),
-             std::to_string(entry.offset));
+      refuse_file(tensor_in(path, entry.name), "data from offset " + std::to_string(end),
+                  std::to_string(entry.offset));
     }
     end += entry.bytes;  // at most the greatest end of a range, which is below 2^63
   }
   if (end != data_bytes) {
-    refuse(path, std::to_string(end) + " bytes of tensors after the header",
-           std::to_string(data_bytes));
+    refuse_file(path, std::to_string(end) + " bytes of tensors after the header",
+                std::to_string(data_bytes));
   }
 }
 
@@ -135,13 +136,13 @@ void check_digests(const std::map<std::string, std::string>& metadata,
   if (named.empty()) return;
   for (const Entry& entry : entries) {
     if (named.erase(entry.name) == 0) {
-      refuse(tensor_in(path, entry.name), "its SHA-256 in the metadata, as others have theirs",
-             "none");
+      refuse_file(tensor_in(path, entry.name), "its SHA-256 in the metadata, as others have theirs",
+                  "none");
     }
   }
   if (!named.empty()) {
-    refuse(tensor_in(path, *named.begin()), "the tensor whose SHA-256 the metadata have",
-           "no such tensor");
+    refuse_file(tensor_in(path, *named.begin()), "the tensor whose SHA-256 the metadata have",
+                "no such tensor");
   }
 }
 
@@ -151,18 +152,19 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   SafetensorsFile result{open_part(path)};
   const InputFile& file = result.file_;
   if (file.bytes() < safetensors::kLengthBytes) {
-    refuse(path, "a safetensors file of at least 8 bytes", std::to_string(file.bytes()));
+    refuse_file(path, "a safetensors file of at least 8 bytes", std::to_string(file.bytes()));
   }
   uint64_t length = 0;
   file.read(0, &length, safetensors::kLengthBytes);
   const int64_t rest = file.bytes() - safetensors::kLengthBytes;
   const int64_t limit = std::min(rest, safetensors::kMaxHeader);
   if (length > static_cast<uint64_t>(limit)) {
-    refuse(path, "a header of at most " + std::to_string(limit) + " bytes", std::to_string(length));
+    refuse_file(path, "a header of at most " + std::to_string(limit) + " bytes",
+                std::to_string(length));
   }
   std::string text(static_cast<size_t>(length), '\0');
   file.read(safetensors::kLengthBytes, text.data(), static_cast<int64_t>(length));
-  if (text.empty() || text[0] != '{') refuse(path, "a header that begins with {", "none");
+  if (text.empty() || text[0] != '{') refuse_file(path, "a header that begins with {", "none");
 
   const Json header = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   for (const auto& [name, value] : header.items()) {

@@ -22,8 +22,8 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kRemedy = "use another folder, or restore this one from a copy";
 constexpr int64_t kMaxIndex = int64_t{100} << 20;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& expected,
-                         const std::string& found) {
+[[noreturn]] void refuse_weights(const std::string& where, const std::string& expected,
+                                 const std::string& found) {
   throw Error(ExitCode::checkpoint, where, expected, found, kRemedy);
 }
 
@@ -56,16 +56,16 @@ std::map<std::string, std::string> read_index(const std::string& folder) {
                                 {path, ExitCode::checkpoint, kRemedy});
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object() ||
       index["weight_map"].empty()) {
-    refuse(path, "an object with a weight_map of tensors", abbreviate(index.dump()));
+    refuse_weights(path, "an object with a weight_map of tensors", abbreviate(index.dump()));
   }
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
     const std::string where = path + ": weight_map." + abbreviate(tensor);
-    if (!file.is_string()) refuse(where, "the name of a file", file.type_name());
+    if (!file.is_string()) refuse_weights(where, "the name of a file", file.type_name());
     const std::string& name = file.get_ref<const std::string&>();
     if (name.empty() || name == "." || name == ".." ||
         name.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {
-      refuse(where, "the name of a file in the same folder", abbreviate(file.dump()));
+      refuse_weights(where, "the name of a file in the same folder", abbreviate(file.dump()));
     }
     files[tensor] = name;
   }
@@ -110,11 +110,11 @@ WeightsFolder WeightsFolder::open(const std::string& folder) {
   const bool single = fs::exists(folder + "/" + kSingle, ignored);
   const bool sharded = fs::exists(folder + "/" + kIndex, ignored);
   if (single == sharded) {
-    refuse(folder, fmt::format("a folder with {} or {}", kSingle, kIndex),
-           single                              ? "both"
-           : fs::is_directory(folder, ignored) ? "neither"
-           : fs::exists(folder, ignored)       ? "a file"
-                                               : "no such folder");
+    refuse_weights(folder, fmt::format("a folder with {} or {}", kSingle, kIndex),
+                   single                              ? "both"
+                   : fs::is_directory(folder, ignored) ? "neither"
+                   : fs::exists(folder, ignored)       ? "a file"
+                                                       : "no such folder");
   }
   WeightsFolder result;
   std::map<std::string, std::string> index;
@@ -133,16 +133,17 @@ WeightsFolder WeightsFolder::open(const std::string& folder) {
     const SafetensorsFile& file = result.files_.back();
     for (const SafetensorsFile::Entry& e : file.tensors()) {
       if (!single && (index.count(e.name) == 0 || index[e.name] != name)) {
-        refuse(file.path(), "the tensors that " + std::string(kIndex) + " says",
-               "tensor \"" + abbreviate(e.name) + "\" too");
+        refuse_weights(file.path(), "the tensors that " + std::string(kIndex) + " says",
+                       "tensor \"" + abbreviate(e.name) + "\" too");
       }
       result.tensors_[e.name] = {&file, &e};
     }
   }
   for (const auto& [tensor, file] : index) {
     if (result.tensors_.count(tensor)) continue;
-    refuse(folder + "/" + file, "tensor \"" + abbreviate(tensor) + "\", as " + kIndex + " says",
-           "no such tensor");
+    refuse_weights(folder + "/" + file,
+                   "tensor \"" + abbreviate(tensor) + "\", as " + kIndex + " says",
+                   "no such tensor");
   }
   return result;
 }

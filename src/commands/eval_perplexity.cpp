@@ -64,7 +64,7 @@ std::vector<EvaluatedSet> sets_of(const EvalArguments& arguments, const RunConfi
 }
 
 /// Error (ExitCode::nonfinite) where a loss is no number, naming the first.
-void require_finite(const std::string& checkpoint, const ordered_json& result) {
+void require_finite_perplexity(const std::string& checkpoint, const ordered_json& result) {
   for (const char* protocol : {"windows", "last", "bins", "short"}) {
     if (!result.contains(protocol)) continue;
     for (const auto& row : result[protocol]) {
@@ -211,10 +211,10 @@ int run_eval_perplexity(const EvalArguments& arguments) {
   if (!arguments.events.empty()) write_events(arguments.events, result);
   if (result.contains("sets")) {
     for (const auto& set : result["sets"].items()) {
-      require_finite(arguments.checkpoint, set.value());
+      require_finite_perplexity(arguments.checkpoint, set.value());
     }
   } else {
-    require_finite(arguments.checkpoint, result);
+    require_finite_perplexity(arguments.checkpoint, result);
   }
   return 0;
 }

@@ -27,7 +27,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// "  acc 0.2500 +- 0.0125  acc_norm 0.3000 +- 0.0132".
-std::string text_of(const ordered_json& row) {
+std::string scores_text(const ordered_json& row) {
   std::string text;
   for (const char* name : {"acc", "acc_norm", "acc_token", "perplexity"}) {
     if (!row.contains(name)) continue;
@@ -39,17 +39,17 @@ std::string text_of(const ordered_json& row) {
   return text;
 }
 
-void print_scores(const ordered_json& result) {
+void print_prompt_scores(const ordered_json& result) {
   const ordered_json& scores = result["scores"];
   const ordered_json& task = result["task"];
   const std::string name = task.value("format", task["task"].get<std::string>());
   const auto examples = scores["examples"].get<int64_t>();
   fmt::print("{}, {} {}\n{}\n", name, examples, examples == 1 ? "example" : "examples",
-             text_of(scores));
+             scores_text(scores));
   if (result.contains("groups")) {
     for (const ordered_json& row : result["groups"]) {
       fmt::print("  {} ({}){}\n", printable(row["group"].get<std::string>()),
-                 row["examples"].get<int64_t>(), text_of(row));
+                 row["examples"].get<int64_t>(), scores_text(row));
     }
   }
   fmt::print(
@@ -123,7 +123,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
   result["scores"].erase("groups");
   if (row.contains("groups")) result["groups"] = row["groups"];
   // Printed first: numbers that took hours are not lost where no file takes them.
-  print_scores(result);
+  print_prompt_scores(result);
   write_output(arguments.output, result.dump(2) + "\n");
   return 0;
 }

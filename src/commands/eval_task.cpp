@@ -108,7 +108,7 @@ std::string with_error(const ordered_json& row, const std::string& name) {
                      error.is_null() ? "" : plus_minus(error.get<double>(), 4));
 }
 
-void print_scores(const ordered_json& result) {
+void print_task_scores(const ordered_json& result) {
   fmt::print("{}, {} sequences at each length\n", result["task"]["task"].get<std::string>(),
              result["samples"].get<int64_t>());
   for (const ordered_json& row : result["scores"]) {
@@ -120,7 +120,7 @@ void print_scores(const ordered_json& result) {
       "+-: the standard error of sampling the sequences; models of other seeds differ besides\n");
 }
 
-void require_finite(const ordered_json& result) {
+void require_finite_scores(const ordered_json& result) {
   for (const ordered_json& row : result["scores"]) {
     const auto loss = row["loss"].get<double>();
     if (std::isfinite(loss)) continue;
@@ -203,8 +203,8 @@ int run_eval_task(const EvalArguments& arguments) {
   }
   put();
   line.clear();
-  print_scores(result);
-  require_finite(result);
+  print_task_scores(result);
+  require_finite_scores(result);
   return 0;
 }
 

@@ -23,8 +23,8 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kMostPromptBytes = int64_t{1} << 26;
-constexpr const char* kShorter = "lower it, or shorten the prompt";
+constexpr int64_t kMostInputBytes = int64_t{1} << 26;
+constexpr const char* kShorterText = "lower it, or shorten the prompt";
 
 void check_stops(const std::vector<std::string>& stops) {
   for (const std::string& stop : stops) {
@@ -39,8 +39,8 @@ std::string read_standard_input() {
   char buffer[1 << 16];
   for (size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) {
     text.append(buffer, n);
-    if (static_cast<int64_t>(text.size()) <= kMostPromptBytes) continue;
-    throw Error(ExitCode::data, "standard input", fmt::format("at most {} bytes", kMostPromptBytes),
+    if (static_cast<int64_t>(text.size()) <= kMostInputBytes) continue;
+    throw Error(ExitCode::data, "standard input", fmt::format("at most {} bytes", kMostInputBytes),
                 "more", "give less text");
   }
   if (std::ferror(stdin)) {
@@ -55,7 +55,7 @@ std::pair<std::string, std::string> read_prompt(const GenerateArguments& argumen
   if (arguments.prompt) return {*arguments.prompt, "--prompt"};
   const std::string& path = arguments.prompt_file;
   if (path == "-") return {read_standard_input(), "standard input"};
-  return {InputFile(path, ExitCode::io, "check the path").text(kMostPromptBytes), path};
+  return {InputFile(path, ExitCode::io, "check the path").text(kMostInputBytes), path};
 }
 
 void print_now(const std::string& text) {
@@ -88,11 +88,11 @@ int run_generate(const GenerateArguments& arguments) {
     model.emplace(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
                   prompt.longest(arguments.limits));
   } catch (const Error& e) {  // of a mechanism that knows no texts of that length
-    throw e.as(ExitCode::usage, "--max-tokens", kShorter);
+    throw e.as(ExitCode::usage, "--max-tokens", kShorterText);
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);
   check_memory(backend->memory(), layout, model->planned_bytes(),
-               "memory of a model and a text (--max-tokens)", kShorter);
+               "memory of a model and a text (--max-tokens)", kShorterText);
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
   model->commit(masters);

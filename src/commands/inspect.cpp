@@ -34,7 +34,7 @@ namespace bamtrain {
 namespace {
 
 constexpr int64_t kMostPromptBytes = int64_t{1} << 20;
-constexpr const char* kShorter = "shorten the prompt, or name fewer --layers";
+constexpr const char* kShorterPrompt = "shorten the prompt, or name fewer --layers";
 
 struct InspectArguments {
   std::string checkpoint, tokenizer, prompt_file;
@@ -73,7 +73,7 @@ void require_prompt(const InspectArguments& arguments) {
 }
 
 /// A slip in the name would replace a model, or anything else.
-void require_replaceable(const std::string& page, const std::string& tensors) {
+void require_replaceable_inspection(const std::string& page, const std::string& tensors) {
   constexpr int64_t kBeginning = 1024;
   const auto refuse = [](const std::string& path) {
     throw Error(ExitCode::usage, "--output", "a new file, or one of bamtrain inspect to replace",
@@ -107,8 +107,8 @@ Tokens ids_of(const InspectArguments& arguments, const RunConfig& c, const Check
   return t;
 }
 
-Tokens text_of(const InspectArguments& arguments, const RunConfig& c,
-               const Checkpoint& checkpoint) {
+Tokens prompt_tokens(const InspectArguments& arguments, const RunConfig& c,
+                     const Checkpoint& checkpoint) {
   const bool given = arguments.prompt.has_value();
   const std::string where = given ? "--prompt" : arguments.prompt_file;
   const std::string text =
@@ -186,14 +186,14 @@ int run_inspect(const InspectArguments& arguments) {
   }
   const std::string page_path = arguments.output + ".html";
   const std::string tensors_path = arguments.output + ".safetensors";
-  require_replaceable(page_path, tensors_path);
+  require_replaceable_inspection(page_path, tensors_path);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_inspectable(c.model);
   InspectionRequest request = {
       c.model, c.data.sequence_length, {}, {}, layers_of(arguments, c.model)};
   Tokens tokens =
-      arguments.ids ? ids_of(arguments, c, checkpoint) : text_of(arguments, c, checkpoint);
+      arguments.ids ? ids_of(arguments, c, checkpoint) : prompt_tokens(arguments, c, checkpoint);
   const auto T = std::ssize(tokens.ids);
   const std::string option = arguments.ids      ? "--ids"
                              : arguments.prompt ? "--prompt"
@@ -214,7 +214,7 @@ int run_inspect(const InspectArguments& arguments) {
   }
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   check_memory(backend->memory(), layout, checked_add(bytes, 4 * kMostMapBytes, option),
-               "memory of a model, its attention and a page (" + option + ")", kShorter);
+               "memory of a model, its attention and a page (" + option + ")", kShorterPrompt);
   AtomicFile page(page_path);  // a path that cannot be written is found before the work
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);

@@ -51,7 +51,7 @@ std::string clusters_text(const ordered_json& row) {
   return fmt::format("{} {}", n, n == 1 ? "document" : "documents");
 }
 
-void print_row(const ordered_json& row, const std::string& place) {
+void print_perplexity_row(const ordered_json& row, const std::string& place) {
   const std::string bits =
       row.contains("bits_per_byte")
           ? fmt::format(", {:.4f} bits per byte", row["bits_per_byte"].get<double>())
@@ -85,10 +85,11 @@ void print_perplexities(const ordered_json& result) {
     if (!result.contains(protocol)) continue;
     fmt::print("{}\n", heading(result, protocol));
     for (const auto& row : result[protocol]) {
-      print_row(row, row.contains("from")
-                         ? fmt::format("{:>7} to {:>7} tokens", row["from"].get<int64_t>(),
-                                       row["length"].get<int64_t>())
-                         : fmt::format("length {:>7}", row["length"].get<int64_t>()));
+      print_perplexity_row(row,
+                           row.contains("from")
+                               ? fmt::format("{:>7} to {:>7} tokens", row["from"].get<int64_t>(),
+                                             row["length"].get<int64_t>())
+                               : fmt::format("length {:>7}", row["length"].get<int64_t>()));
       note(row);
     }
   }

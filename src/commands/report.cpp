@@ -133,7 +133,7 @@ void refuse_repeated(const std::vector<std::string>& folders) {
 }
 
 /// A slip in the place of the file's name would replace what a run has written.
-void require_replaceable(const ReportArguments& arguments) {
+void require_replaceable_report(const ReportArguments& arguments) {
   constexpr int64_t kBeginning = 1024;
   const std::string& path = arguments.output;
   if (path.empty())
@@ -202,7 +202,7 @@ int report_retrieval(const ReportArguments& arguments) {
 }
 
 int run_report(const ReportArguments& arguments) {
-  require_replaceable(arguments);
+  require_replaceable_report(arguments);
   if (arguments.figure == kRetrieval) return report_retrieval(arguments);
   refuse_repeated(arguments.runs);
   AtomicFile output(arguments.output);  // a path that cannot be written is found before the work

@@ -29,7 +29,7 @@ std::string in_words(std::string name) {
   return name;
 }
 
-void print_row(const ordered_json& row, const std::vector<std::string>& names) {
+void print_retrieval_row(const ordered_json& row, const std::vector<std::string>& names) {
   const ordered_json& tokens = row["tokens"];
   std::string line =
       row.contains("length") ? fmt::format("length {:>7} ", row["length"].get<int64_t>()) : "";
@@ -177,7 +177,7 @@ void RetrievalResult::print() const {
   for (size_t task = 0; task < tasks_.size(); ++task) {
     fmt::print("{}, {}\n", printable(tasks_[task]), prompts);
     for (const auto& [place, row] : rows_) {
-      if (place.first == task) print_row(row, names_);
+      if (place.first == task) print_retrieval_row(row, names_);
     }
     if (depths_ > 0) fmt::print("{}", terminal_heat_map(maps[task]));
   }

@@ -36,13 +36,13 @@ constexpr int64_t kMaxInt32 = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 template <class T>
-struct Json {
+struct JsonValue {
   static ordered_json write(const T& v) { return v; }
   static T read(const json& v) { return v.get<T>(); }
 };
 
 template <class T>
-struct Json<std::optional<T>> {
+struct JsonValue<std::optional<T>> {
   static ordered_json write(const std::optional<T>& v) {
     return v ? ordered_json(*v) : ordered_json(nullptr);
   }
@@ -57,10 +57,10 @@ Key key(const std::string& path, const std::string& description, const ValueSche
         Field field) {
   using T = std::decay_t<decltype(field(std::declval<RunConfig&>()))>;
   Key k{path, description, schema};
-  k.get = [field](const RunConfig& c) { return Json<T>::write(field(c)); };
+  k.get = [field](const RunConfig& c) { return JsonValue<T>::write(field(c)); };
   k.set = [field, path, schema](RunConfig& c, const json& v, const Origin& origin) {
     check_value(v, schema, origin.at(path));
-    field(c) = Json<T>::read(v);
+    field(c) = JsonValue<T>::read(v);
   };
   return k;
 }

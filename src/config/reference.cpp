@@ -93,8 +93,8 @@ void wrap(std::string& out, const std::string& lead, const std::string& text, si
   out += line + "\n";
 }
 
-void describe(std::string& out, const std::string& key, const Json& schema, bool required,
-              size_t depth) {
+void describe_key(std::string& out, const std::string& key, const Json& schema, bool required,
+                  size_t depth) {
   std::vector<std::string> facts = {type_of(schema)};
   if (const std::string limits = limits_of(schema); !limits.empty()) facts.push_back(limits);
   if (required) facts.emplace_back("required");
@@ -117,7 +117,7 @@ bool is_required(const Json& object, const std::string& key) {
 
 void describe_members(std::string& out, const Json& object) {
   for (const auto& [key, schema] : object["properties"].items()) {
-    if (!schema.contains("const")) describe(out, key, schema, is_required(object, key), 2);
+    if (!schema.contains("const")) describe_key(out, key, schema, is_required(object, key), 2);
   }
 }
 
@@ -149,7 +149,7 @@ void describe_object(std::string& out, const std::string& path, const Json& obje
   for (const auto& [key, schema] : object["properties"].items()) {
     if (schema.contains("properties")) continue;
     const std::string full = path.empty() ? key : path + "." + key;
-    describe(out, full, schema, is_required(object, key), 0);
+    describe_key(out, full, schema, is_required(object, key), 0);
     if (schema.contains("oneOf")) describe_alternatives(out, schema["oneOf"]);
     if (schema.contains("items") && schema["items"].contains("properties")) {
       describe_members(out, schema["items"]);

@@ -24,7 +24,7 @@ ordered_json key_schema(const Key& key, const RunConfig& defaults) {
 }
 
 /// Whether a group holds a required key, so that the group itself is required.
-bool is_required(const std::string& path) {
+bool is_required_key(const std::string& path) {
   return std::any_of(all_keys().begin(), all_keys().end(),
                      [&path](const Key& k) { return k.required && lies_in(k.path, path); });
 }
@@ -36,7 +36,7 @@ ordered_json group_schema(const std::string& group, const RunConfig& defaults) {
     const std::string path = member_path(group, name);
     const Key* key = find_key(path);
     properties[name] = key != nullptr ? key_schema(*key, defaults) : group_schema(path, defaults);
-    if (is_required(path)) required.push_back(name);
+    if (is_required_key(path)) required.push_back(name);
   }
   ordered_json s = ordered_json::object();
   for (const KeyGroup& g : all_groups()) {

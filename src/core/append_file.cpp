@@ -15,16 +15,16 @@ namespace bamtrain {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const char* expected, int reason) {
+[[noreturn]] void append_failed(const std::string& path, const char* expected, int reason) {
   throw Error(ExitCode::io, path, expected, std::strerror(reason),
               "check free space and permissions of the run's folder");
 }
 
 int open_to_append(const std::string& path) {
   constexpr const char* kWritable = "a file that can be written";
-  if (const int fault = file_fault(FileOp::create, path)) fail(path, kWritable, fault);
+  if (const int fault = file_fault(FileOp::create, path)) append_failed(path, kWritable, fault);
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail(path, kWritable, errno);
+  if (descriptor < 0) append_failed(path, kWritable, errno);
   return descriptor;
 }
 
@@ -49,7 +49,7 @@ AppendFile::~AppendFile() { ::close(descriptor_); }
 
 void AppendFile::cut_back(int64_t keep) {
   if (::ftruncate(descriptor_, keep) != 0) {
-    fail(path_, "a file that can be cut back to what is whole of it", errno);
+    append_failed(path_, "a file that can be cut back to what is whole of it", errno);
   }
   bytes_ = keep;
 }
@@ -72,10 +72,10 @@ void AppendFile::write(std::string_view bytes) {
   constexpr const char* kRoom = "room for what is appended";
   find_again();
   while (!bytes.empty()) {
-    if (const int fault = file_fault(FileOp::write, path_)) fail(path_, kRoom, fault);
+    if (const int fault = file_fault(FileOp::write, path_)) append_failed(path_, kRoom, fault);
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail(path_, kRoom, errno);
+    if (n <= 0) append_failed(path_, kRoom, errno);
     bytes.remove_prefix(static_cast<size_t>(n));
     bytes_ += n;
   }
@@ -83,8 +83,8 @@ void AppendFile::write(std::string_view bytes) {
 
 void AppendFile::sync() {
   constexpr const char* kSynced = "a file whose content reaches the disk";
-  if (const int fault = file_fault(FileOp::sync, path_)) fail(path_, kSynced, fault);
-  if (::fsync(descriptor_) != 0) fail(path_, kSynced, errno);
+  if (const int fault = file_fault(FileOp::sync, path_)) append_failed(path_, kSynced, fault);
+  if (::fsync(descriptor_) != 0) append_failed(path_, kSynced, errno);
   sync_folder(parent_folder(path_));
 }
 

@@ -9,7 +9,7 @@
 namespace bamtrain {
 
 namespace {
-constexpr int64_t kAlignment = 64;  // one cache line, one AVX-512 vector
+constexpr int64_t kArenaAlignment = 64;  // one cache line, one AVX-512 vector
 }  // namespace
 
 Arena::~Arena() {
@@ -21,9 +21,9 @@ void Arena::add(const std::string& name, Tensor* target, Dtype dtype,
   require(memory_ == nullptr, "Arena::add before Arena::commit");
   int64_t bytes = static_cast<int64_t>(size_of(dtype));
   for (int64_t d : dims) bytes = checked_mul(bytes, d, "memory plan: " + name);
-  bytes =
-      ceil_div(checked_add(bytes, kAlignment, "memory plan: " + name) - kAlignment, kAlignment) *
-      kAlignment;
+  bytes = ceil_div(checked_add(bytes, kArenaAlignment, "memory plan: " + name) - kArenaAlignment,
+                   kArenaAlignment) *
+          kArenaAlignment;
   *target = Tensor(nullptr, dtype, dims);
   entries_.push_back({name, name.substr(0, name.find('.')), dtype, bytes, total_, target});
   total_ = checked_add(total_, bytes, "memory plan: " + name);

@@ -22,7 +22,7 @@ namespace bamtrain {
 namespace {
 
 // Digested while still in the cache, and below the 2 GiB that one write(2) takes.
-constexpr int64_t kPiece = int64_t{8} << 20;
+constexpr int64_t kWriteBytes = int64_t{8} << 20;
 
 FileFault g_fault = nullptr;
 
@@ -45,7 +45,7 @@ const char* remedy_for(int error) {
   }
 }
 
-[[noreturn]] void fail(const std::string& path, const std::string& expected, int error) {
+[[noreturn]] void file_failed(const std::string& path, const std::string& expected, int error) {
   throw Error(ExitCode::io, path, expected, std::strerror(error), remedy_for(error));
 }
 
@@ -66,13 +66,13 @@ void write_all(int descriptor, const std::string& path, const void* data, int64_
   require(descriptor >= 0 && bytes >= 0, "a file that is not finished yet");
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const size_t piece = static_cast<size_t>(std::min(bytes, kPiece));
+    const size_t piece = static_cast<size_t>(std::min(bytes, kWriteBytes));
     ssize_t n = 0;
     const int error = outcome(FileOp::write, path, [&] {
       n = ::write(descriptor, next, piece);
       return n < 0 ? -1 : 0;
     });
-    if (error) fail(path, std::to_string(bytes) + " more bytes to be written", error);
+    if (error) file_failed(path, std::to_string(bytes) + " more bytes to be written", error);
     written(next, static_cast<int64_t>(n));
     next += n;
     bytes -= n;
@@ -82,7 +82,7 @@ void write_all(int descriptor, const std::string& path, const void* data, int64_
 void sync_file(int descriptor, const std::string& path) {
   require(descriptor >= 0, "a file that is not finished yet");
   const int error = outcome(FileOp::sync, path, [&] { return ::fsync(descriptor); });
-  if (error) fail(path, "the file to be put on the disk", error);
+  if (error) file_failed(path, "the file to be put on the disk", error);
 }
 
 /// Network file systems report a full disk here. Returns 0 or the errno value; after EINTR the
@@ -191,7 +191,7 @@ DurableFile::DurableFile(const std::string& path) : path_(path) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return descriptor_ < 0 ? -1 : 0;
   });
-  if (error) fail(path_, "a file to be created", error);
+  if (error) file_failed(path_, "a file to be created", error);
 }
 
 DurableFile::~DurableFile() {
@@ -211,7 +211,7 @@ FileDigest DurableFile::finish() {
   sync_file(descriptor_, path_);
   if (const int error = close_file(&descriptor_)) {
     ::unlink(path_.c_str());
-    fail(path_, "the file to be closed", error);
+    file_failed(path_, "the file to be closed", error);
   }
   return {bytes_, digest_.hex()};
 }
@@ -238,7 +238,7 @@ void AtomicFile::create_named() {
         return descriptor_ < 0 ? -1 : 0;
       });
     });
-    if (error) fail(path_, "a file to be created", error);
+    if (error) file_failed(path_, "a file to be created", error);
     // Before it was locked another process may have taken it for a leftover.
     lock_file(descriptor_, 0);
     struct stat info {};
@@ -258,7 +258,8 @@ void AtomicFile::write(const void* data, int64_t bytes) {
 }
 
 void AtomicFile::rewrite_start(const void* data, int64_t bytes) {
-  if (::lseek(descriptor_, 0, SEEK_SET) != 0) fail(path_, "a file to be written anew", errno);
+  if (::lseek(descriptor_, 0, SEEK_SET) != 0)
+    file_failed(path_, "a file to be written anew", errno);
   write(data, bytes);
 }
 
@@ -269,7 +270,7 @@ std::string AtomicFile::sha256() const {
   for (off_t offset = 0;;) {
     const ssize_t n = ::pread(descriptor_, piece.data(), piece.size(), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(path_, "what was written to be read back", errno);
+    if (n < 0) file_failed(path_, "what was written to be read back", errno);
     if (n == 0) return digest.hex();
     digest.update(piece.data(), static_cast<size_t>(n));
     offset += n;
@@ -287,23 +288,23 @@ void AtomicFile::commit() {
                                   free.c_str(), AT_SYMLINK_FOLLOW);
       return linked == 0 ? 0 : errno;
     });
-    if (error) fail(path_, "the file to be given a name", error);
+    if (error) file_failed(path_, "the file to be given a name", error);
     temporary_ = name;
   }
   // Closing says whether the disk took it all; the lock goes on until the name is the file's.
   lock_ = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   error = close_file(&descriptor_);
-  if (error) fail(path_, "the file to be closed", error);
+  if (error) file_failed(path_, "the file to be closed", error);
   error = file_fault(FileOp::rename, temporary_, path_);
   if (!error && std::rename(temporary_.c_str(), path_.c_str()) != 0) error = errno;
-  if (error) fail(path_, "the file to be given its name", error);
+  if (error) file_failed(path_, "the file to be given its name", error);
   temporary_.clear();
   sync_folder(parent_folder(path_));
 }
 
 void make_folder(const std::string& path) {
   const int error = outcome(FileOp::make_folder, path, [&] { return ::mkdir(path.c_str(), 0777); });
-  if (error) fail(path, "a folder to be created", error);
+  if (error) file_failed(path, "a folder to be created", error);
 }
 
 void make_folders(const std::string& path) {
@@ -326,7 +327,7 @@ std::string make_new_folder(const std::string& prefix) {
   const int error = take_free_name(draw, &made, [](const std::string& name) {
     return outcome(FileOp::make_folder, name, [&] { return ::mkdir(name.c_str(), 0777); });
   });
-  if (error) fail(made, "a folder to be created", error);
+  if (error) file_failed(made, "a folder to be created", error);
   return made;
 }
 
@@ -343,13 +344,13 @@ void sync_folder(const std::string& path) {
     errno = reason;
     return result;
   });
-  if (error) fail(path, "the folder's entries to be put on the disk", error);
+  if (error) file_failed(path, "the folder's entries to be put on the disk", error);
 }
 
 void rename_path(const std::string& from, const std::string& to) {
   int error = file_fault(FileOp::rename, from, to);
   if (!error && ::rename(from.c_str(), to.c_str()) != 0) error = errno;
-  if (error) fail(from, "to be renamed to " + to, error);
+  if (error) file_failed(from, "to be renamed to " + to, error);
 }
 
 bool exchange_paths(const std::string& a, const std::string& b) {
@@ -358,7 +359,7 @@ bool exchange_paths(const std::string& a, const std::string& b) {
     error = errno;
   }
   if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) return false;
-  if (error) fail(a, "to take the place of " + b, error);
+  if (error) file_failed(a, "to take the place of " + b, error);
   return true;
 }
 
@@ -366,7 +367,7 @@ void remove_tree(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return;
-    fail(path, "to be removed", errno);
+    file_failed(path, "to be removed", errno);
   }
   if (S_ISDIR(info.st_mode)) {
     std::error_code failure;
@@ -375,11 +376,11 @@ void remove_tree(const std::string& path) {
          it.increment(failure)) {
       entries.push_back(it->path().string());
     }
-    if (failure) fail(path, "a folder to be removed", failure.value());
+    if (failure) file_failed(path, "a folder to be removed", failure.value());
     for (const std::string& entry : entries) remove_tree(entry);
   }
   const int error = outcome(FileOp::remove, path, [&] { return std::remove(path.c_str()); });
-  if (error) fail(path, "to be removed", error);
+  if (error) file_failed(path, "to be removed", error);
 }
 
 std::string without_links(const std::string& path) {
@@ -389,10 +390,11 @@ std::string without_links(const std::string& path) {
   std::error_code failure;
   for (int i = 0; i < kMostLinks && fs::is_symlink(place, failure); ++i) {
     const fs::path target = fs::read_symlink(place, failure);
-    if (failure) fail(path, "a symbolic link that can be followed", failure.value());
+    if (failure) file_failed(path, "a symbolic link that can be followed", failure.value());
     place = (fs::path(place).parent_path() / target).string();
   }
-  if (fs::is_symlink(place, failure)) fail(path, "a symbolic link that leads somewhere", ELOOP);
+  if (fs::is_symlink(place, failure))
+    file_failed(path, "a symbolic link that leads somewhere", ELOOP);
   return place;
 }
 

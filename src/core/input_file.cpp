@@ -15,7 +15,7 @@
 namespace bamtrain {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;
+constexpr int64_t kReadBytes = int64_t{1} << 20;
 
 /// Whether another try would end alike: there is none, or something else of that name.
 bool says_of_the_file(int error) {
@@ -68,7 +68,7 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
   char* next = static_cast<char*>(out);
   while (bytes > 0) {
     const ssize_t n =
-        ::pread(descriptor_, next, static_cast<size_t>(std::min(bytes, kPiece * 1024)),
+        ::pread(descriptor_, next, static_cast<size_t>(std::min(bytes, kReadBytes * 1024)),
                 static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
@@ -94,9 +94,9 @@ std::string InputFile::text(int64_t limit) const {
 
 std::string InputFile::sha256() const {
   Sha256 digest;
-  std::vector<char> piece(static_cast<size_t>(std::min(bytes_, kPiece)));
+  std::vector<char> piece(static_cast<size_t>(std::min(bytes_, kReadBytes)));
   for (int64_t offset = 0; offset < bytes_;) {
-    const int64_t n = std::min(bytes_ - offset, kPiece);
+    const int64_t n = std::min(bytes_ - offset, kReadBytes);
     read(offset, piece.data(), n);
     digest.update(piece.data(), static_cast<size_t>(n));
     offset += n;

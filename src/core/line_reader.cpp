@@ -5,7 +5,7 @@
 namespace bamtrain {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;
+constexpr int64_t kLineReadBytes = int64_t{1} << 20;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool LineReader::next(std::string_view* line) {
       skipping_ = true;
       return true;
     }
-    const int64_t piece = std::min(kPiece, file_.bytes() - read_);
+    const int64_t piece = std::min(kLineReadBytes, file_.bytes() - read_);
     if (piece <= 0) return false;
     held_.erase(0, begin_);
     begin_ = 0;

@@ -11,7 +11,7 @@ namespace bamtrain {
 namespace {
 
 // Ranges and messages begin at multiples of this many elements, where vector instructions like it.
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kBufferAlignment = 64;
 
 /// The elements of `data` that this rank still sums, and the half that its peer takes.
 struct Range {
@@ -25,7 +25,7 @@ class Reduction {
       : link_(link),
         data_(data),
         messages_(messages),
-        piece_(messages.size() / PeerLink::kSlots / kAlignment * kAlignment) {
+        piece_(messages.size() / PeerLink::kSlots / kBufferAlignment * kBufferAlignment) {
     require(data.dtype == messages.dtype && piece_ > 0, "room for messages of the data's type");
   }
 
@@ -90,7 +90,7 @@ void tree_all_reduce(PeerLink& link, int rank, int size, const Tensor& data,
   std::array<Range, 32> mine, theirs;
   Range range{0, data.size()};
   for (int level = 0; level < levels; ++level) {
-    const int64_t middle = range.begin + range.size() / 2 / kAlignment * kAlignment;
+    const int64_t middle = range.begin + range.size() / 2 / kBufferAlignment * kBufferAlignment;
     const Range lower{range.begin, middle}, upper{middle, range.end};
     const bool take_upper = ((rank >> level) & 1) != 0;
     mine[level] = take_upper ? upper : lower;

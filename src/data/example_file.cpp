@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 /// A line of the file, for errors.
-struct Line {
+struct ExampleLine {
   const std::string& path;
   int64_t number = 0;
 
@@ -30,7 +30,7 @@ struct Line {
 
 /// The ids that `value` lists, from `least` to `limit` - 1.
 Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit, const char* key,
-               const Line& line) {
+               const ExampleLine& line) {
   Symbols ids;
   for (const json& v : value) {
     if (v.is_null() && least == kNoTarget) {  // as bamdata synth writes it
@@ -83,7 +83,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
   ExampleFile out;
   out.sha256_ = file.sha256();
   LineReader reader(file);
-  Line line = {path};
+  ExampleLine line = {path};
   constexpr const char* kInputs = "model.vocab";
   const char* const of_classes = classes == inputs ? kInputs : "model.classes";
   std::string_view text;

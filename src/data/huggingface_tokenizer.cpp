@@ -14,10 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kRemedy =
+constexpr const char* kTokenizerJsonRemedy =
     "give the tokenizer.json of a byte-level BPE, or tokenize with the library that made this one "
     "and give shards to bamtrain";
-constexpr int64_t kMostIds = BytePairDefinition::kMostIds;
 
 std::string type_of(const Json& part) {
   if (part.is_null()) return "null";
@@ -46,7 +45,7 @@ std::string quoted(const std::string& text) {
 class Reader {
  public:
   Reader(const Json& json, const std::string& where)
-      : where_{where, ExitCode::data, kRemedy}, file_(json, where_) {}
+      : where_{where, ExitCode::data, kTokenizerJsonRemedy}, file_(json, where_) {}
 
   BytePairDefinition run() {
     model(file_.object("model"));
@@ -84,7 +83,7 @@ class Reader {
 
   void vocabulary(const JsonObject& vocab) {
     for (const auto& [spelling, id] : vocab.value().items()) {
-      const int64_t at = vocab.count(spelling.c_str(), kMostIds - 1);
+      const int64_t at = vocab.count(spelling.c_str(), BytePairDefinition::kMostIds - 1);
       BytePairDefinition::Token& t = token_at(&definition_, at);
       if (t.kind != TokenKind::unused) {
         (vocab.where() / spelling).refuse("an id of its own", std::to_string(at));
@@ -133,7 +132,7 @@ class Reader {
     for (size_t i = 0; i < list.size(); ++i) {
       const JsonObject a(list[i], where_ / "added_tokens" / std::to_string(i));
       const std::string content = a.text("content");
-      const auto id = static_cast<int32_t>(a.count("id", kMostIds - 1));
+      const auto id = static_cast<int32_t>(a.count("id", BytePairDefinition::kMostIds - 1));
       BytePairDefinition::Token& t = token_at(&definition_, id);
       if (flag(a.value(), "special", false, a.where())) {
         t = {content, TokenKind::control};

@@ -17,7 +17,7 @@ void require_range(int64_t first, int64_t count) {
           "windows numbered from 0 to 2^63 - 1");
 }
 
-std::vector<double> weights_of(const std::vector<Source>& sources) {
+std::vector<double> source_weights(const std::vector<Source>& sources) {
   std::vector<double> weights;
   for (const Source& s : sources) weights.push_back(s.weight);
   return weights;
@@ -76,7 +76,7 @@ std::vector<int64_t> count_windows(const ShardSet& shards, int64_t T) {
 
 Loader::Loader(std::vector<Source> sources, int64_t sequence_length, uint64_t seed, bool shuffle)
     : sources_(std::move(sources)),
-      order_(weights_of(sources_)),
+      order_(source_weights(sources_)),
       sequence_length_(sequence_length),
       seed_(seed),
       shuffle_(shuffle),

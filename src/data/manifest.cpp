@@ -22,7 +22,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxBytes = int64_t{1} << 28;  // more than a million shards
-constexpr const char* kRemedy = "restore the manifest, or make the shards again with bamdata";
+constexpr const char* kManifestRemedy =
+    "restore the manifest, or make the shards again with bamdata";
 
 /// One JSON object of the manifest and how errors call it.
 class Fields {
@@ -38,7 +39,7 @@ class Fields {
     if (!name.empty() && !field.empty()) name += '.';
     name += field;
     throw Error(ExitCode::data, name.empty() ? path_ : path_ + ": " + name, expected, found,
-                kRemedy);
+                kManifestRemedy);
   }
 
   /// Error unless the object's fields are among `names`.
@@ -135,7 +136,7 @@ Manifest::ShardEntry read_entry(const Fields& f) {
 }
 
 Manifest parse(const std::string& text, const std::string& path) {
-  const Json json = parse_json(text, {path, ExitCode::data, kRemedy});
+  const Json json = parse_json(text, {path, ExitCode::data, kManifestRemedy});
   const Fields top(json, path, "");
   // The format comes first: a newer one may have other fields.
   const int64_t format = top.integer("format", 1, std::numeric_limits<int64_t>::max());
@@ -195,7 +196,7 @@ Manifest read_manifest(const std::string& path) {
   if (file.bytes() > kMaxBytes) {
     throw Error(ExitCode::data, path,
                 "a manifest of at most " + std::to_string(kMaxBytes) + " bytes",
-                std::to_string(file.bytes()), kRemedy);
+                std::to_string(file.bytes()), kManifestRemedy);
   }
   return parse(file.text(kMaxBytes), path);
 }

@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-std::vector<double> weights_of(const Loader* shards, const std::vector<TaskSource>& tasks) {
+std::vector<double> turn_weights(const Loader* shards, const std::vector<TaskSource>& tasks) {
   std::vector<double> weights;
   if (shards) {
     double sum = 0;
@@ -31,7 +31,7 @@ Sequences::Sequences(std::unique_ptr<Loader> shards, std::vector<TaskSource> tas
       tasks_(std::move(tasks)),
       sequence_length_(sequence_length),
       per_step_(per_step),
-      turns_(weights_of(shards_.get(), tasks_)) {
+      turns_(turn_weights(shards_.get(), tasks_)) {
   require(per_step >= 1, "a sequence in a step at least");
   for (const TaskSource& t : tasks_) {
     const int64_t most = t.task->most_inputs();

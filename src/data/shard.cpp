@@ -23,7 +23,7 @@ static_assert(std::endian::native == std::endian::little,
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 // Of ids, that read() holds on the stack.
-constexpr int64_t kPieceBytes = 8192;
+constexpr int64_t kIdBytes = 8192;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
                          const std::string& found, const std::string& remedy) {
@@ -203,7 +203,7 @@ void Shard::require_inside(int64_t begin, int64_t count) const {
 /// As read, but for what is checked; the largest id.
 template <class Id>
 uint32_t Shard::read_ids(int64_t begin, int64_t count, int32_t* out) const {
-  std::array<Id, kPieceBytes / sizeof(Id)> piece;
+  std::array<Id, kIdBytes / sizeof(Id)> piece;
   uint32_t largest = 0;
   for (int64_t done = 0; done < count;) {
     const int64_t n = std::min(count - done, static_cast<int64_t>(piece.size()));

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kPieceBytes = int64_t{1} << 20;
+constexpr int64_t kCheckBytes = int64_t{1} << 20;
 constexpr double kRest = 3;                 // of the time that a piece took
 constexpr double kPieceSeconds = 1.0 / 64;  // from one to the next, at least
 
@@ -61,7 +61,7 @@ ShardCheck::ShardCheck(std::vector<std::shared_ptr<const ShardSet>> sets, int pa
   const auto n = static_cast<uint64_t>(jobs_.size());
   const uint64_t first = static_cast<uint64_t>(turn) * 0x9E3779B97F4A7C15u % n;
   std::rotate(jobs_.begin(), jobs_.begin() + static_cast<int64_t>(first), jobs_.end());
-  piece_.resize(static_cast<size_t>(kPieceBytes));
+  piece_.resize(static_cast<size_t>(kCheckBytes));
 }
 
 ShardCheck::~ShardCheck() {
@@ -101,10 +101,10 @@ void ShardCheck::run() {
 bool ShardCheck::compare(const Job& job) {
   Sha256 digest;
   const int64_t bytes = job.shard->file_bytes();
-  for (int64_t offset = 0; offset < bytes; offset += kPieceBytes) {
+  for (int64_t offset = 0; offset < bytes; offset += kCheckBytes) {
     if (!rest()) return false;
     const Clock::time_point begun = Clock::now();
-    const int64_t n = std::min(bytes - offset, kPieceBytes);
+    const int64_t n = std::min(bytes - offset, kCheckBytes);
     job.shard->read_file(offset, n, piece_.data());
     digest.update(piece_.data(), static_cast<size_t>(n));
     const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();

@@ -16,7 +16,6 @@
 namespace bamtrain {
 namespace {
 
-constexpr int64_t kMostIds = BytePairDefinition::kMostIds;
 constexpr const char* kDamaged = "give the tokenizer's own file, undamaged";
 
 constexpr const char* kCl100k =
@@ -75,12 +74,12 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-struct Line {
+struct RankLine {
   std::string bytes;
   int64_t rank;
 };
 
-std::optional<Line> parse_line(std::string_view line) {
+std::optional<RankLine> parse_line(std::string_view line) {
   const size_t space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
   const auto bytes = from_base64(line.substr(0, space));
@@ -88,10 +87,10 @@ std::optional<Line> parse_line(std::string_view line) {
   const auto [end, error] =
       std::from_chars(line.data() + space + 1, line.data() + line.size(), rank);
   if (!bytes || bytes->empty() || error != std::errc() || end != line.data() + line.size() ||
-      rank < 0 || rank >= kMostIds) {
+      rank < 0 || rank >= BytePairDefinition::kMostIds) {
     return std::nullopt;
   }
-  return Line{*bytes, rank};
+  return RankLine{*bytes, rank};
 }
 
 void finish(BytePairDefinition* d, const std::string& pattern) {
@@ -137,8 +136,8 @@ BytePairDefinition read_tiktoken_file(std::string_view bytes, const std::string&
 BytePairDefinition read_tekken(const nlohmann::json& json, const std::string& where) {
   const JsonObject file(json, {where, ExitCode::data, kDamaged});
   const JsonObject config = file.object("config");
-  const int64_t vocab = config.count("default_vocab_size", kMostIds);
-  const int64_t special = config.count("default_num_special_tokens", kMostIds);
+  const int64_t vocab = config.count("default_vocab_size", BytePairDefinition::kMostIds);
+  const int64_t special = config.count("default_num_special_tokens", BytePairDefinition::kMostIds);
   const nlohmann::json& list = file.list("vocab");
   if (special < 3 || special >= vocab) {
     (config.where() / "default_num_special_tokens")

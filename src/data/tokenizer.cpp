@@ -18,12 +18,12 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 28;  // the largest in use have some ten million
 constexpr const char* kKinds =
     "a SentencePiece model, a tokenizer.json, tiktoken's ranks or a tekken.json";
-constexpr const char* kRemedy = "give the tokenizer's own file, undamaged";
+constexpr const char* kTokenizerRemedy = "give the tokenizer's own file, undamaged";
 
 std::string read_file(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check the path");
   const auto refuse = [&](const std::string& found) {
-    throw Error(ExitCode::data, path, kKinds, found, kRemedy);
+    throw Error(ExitCode::data, path, kKinds, found, kTokenizerRemedy);
   };
   if (file.bytes() == 0) refuse("an empty file");
   if (file.bytes() > kMostBytes) {
@@ -44,10 +44,11 @@ bool begins_like_sentencepiece(std::string_view bytes) {
 }
 
 BytePairDefinition read_json(const std::string& bytes, const std::string& path) {
-  const nlohmann::json json = parse_json(bytes, {path, ExitCode::data, kRemedy});
+  const nlohmann::json json = parse_json(bytes, {path, ExitCode::data, kTokenizerRemedy});
   if (json.contains("model")) return read_huggingface_tokenizer(json, path);
   if (json.contains("config") && json.contains("vocab")) return read_tekken(json, path);
-  throw Error(ExitCode::data, path, kKinds, "JSON with neither \"model\" nor \"vocab\"", kRemedy);
+  throw Error(ExitCode::data, path, kKinds, "JSON with neither \"model\" nor \"vocab\"",
+              kTokenizerRemedy);
 }
 
 std::unique_ptr<const TokenizerModel> model_of(const std::string& bytes, const std::string& path) {

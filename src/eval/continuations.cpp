@@ -16,7 +16,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 /// The longest first: what takes the most memory and time shows at once.
-std::vector<size_t> by_length(std::span<const Ids> prompts) {
+std::vector<size_t> prompts_by_length(std::span<const Ids> prompts) {
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -126,7 +126,7 @@ class Writer {
 /// Of prompts and what is read behind them.
 int64_t longest_text(int64_t longest_prompt, int64_t most) { return longest_prompt + most - 1; }
 
-int64_t batch_of(int64_t prompts, int64_t longest) {
+int64_t prompts_at_once(int64_t prompts, int64_t longest) {
   return std::min(prompts, evaluation_batch(longest));
 }
 
@@ -175,10 +175,10 @@ std::vector<Ids> continuations(std::span<const Ids> prompts, const ContinuationL
   require(limits.most >= 1 && limits.ids >= 1 && limits.ids <= model.config.outputs(),
           "tokens to write, of the model's");
   if (prompts.empty()) return {};
-  const std::vector<size_t> order = by_length(prompts);
+  const std::vector<size_t> order = prompts_by_length(prompts);
   require(!prompts[order.back()].empty(), "prompts with a token at least");
   const int64_t longest = longest_text(std::ssize(prompts[order[0]]), limits.most);
-  const auto B = static_cast<size_t>(batch_of(std::ssize(prompts), longest));
+  const auto B = static_cast<size_t>(prompts_at_once(std::ssize(prompts), longest));
   Writer writer(model, document_start, static_cast<int64_t>(B), longest);
   writer.commit();
   Shared out(prompts.size(), limits.most);
@@ -204,7 +204,7 @@ std::vector<Ids> continuations(std::span<const Ids> prompts, const ContinuationL
 int64_t continuations_bytes(int64_t longest, int64_t prompts, int64_t most,
                             const ScoredModel& model) {
   const int64_t text = longest_text(longest, most);
-  return Writer(model, std::nullopt, batch_of(prompts, text), text).planned_bytes();
+  return Writer(model, std::nullopt, prompts_at_once(prompts, text), text).planned_bytes();
 }
 
 }  // namespace bamtrain

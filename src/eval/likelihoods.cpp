@@ -20,7 +20,7 @@ bool same(const EncodedRequest& a, const EncodedRequest& b) {
 }
 
 /// The longest first: what takes the most memory and time shows at once. Equal ones side by side.
-std::vector<size_t> by_length(Requests requests) {
+std::vector<size_t> requests_by_length(Requests requests) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
@@ -222,7 +222,7 @@ struct Plan {
     if (takes_pieces(model.config, model.backend)) {
       contexts = shared_contexts(requests, kMostAppended);
     } else {
-      for (const size_t n : by_length(requests)) contexts.push_back({0, {n}});
+      for (const size_t n : requests_by_length(requests)) contexts.push_back({0, {n}});
     }
     for (SharedContext& c : contexts) {
       const int64_t T = inputs_of(requests[c.requests[0]]);
@@ -311,7 +311,7 @@ struct Different {
 Different different_of(Requests requests) {
   Different d;
   d.number.resize(requests.size());
-  for (const size_t i : by_length(requests)) {
+  for (const size_t i : requests_by_length(requests)) {
     if (d.requests.empty() || !same(d.requests.back(), requests[i])) {
       d.requests.push_back(requests[i]);
     }

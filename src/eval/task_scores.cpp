@@ -19,7 +19,7 @@ namespace {
 std::string name_of(TaskSet set) { return set == TaskSet::test ? "test" : "select"; }
 
 /// `drawn`: positions are drawn; a power of two that divides kPublishedBatch.
-int64_t batch_of(const TaskRequest& request, int64_t T, bool drawn) {
+int64_t examples_at_once(const TaskRequest& request, int64_t T, bool drawn) {
   const int64_t most = evaluation_batch(T);
   if (!drawn) return std::min(most, request.samples);
   int64_t B = kPublishedBatch;
@@ -92,7 +92,7 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   const auto task = std::make_shared<const Task>(sequences_of(request, length, set));
   const std::unique_ptr<Network> model = network_of(of);
   const bool drawn = model->randomization().in_evaluation;
-  const int64_t T = task->most_inputs(), B = batch_of(request, T, drawn);
+  const int64_t T = task->most_inputs(), B = examples_at_once(request, T, drawn);
   Arena arena;
   model->plan(arena, B, T, ModelUse::evaluation);
   arena.commit(of.backend.memory());
@@ -147,7 +147,7 @@ int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& of) {
   const std::unique_ptr<Network> model = network_of(of);
   Arena arena;
   const bool drawn = model->randomization().in_evaluation;
-  model->plan(arena, batch_of(request, T, drawn), T, ModelUse::evaluation);
+  model->plan(arena, examples_at_once(request, T, drawn), T, ModelUse::evaluation);
   return arena.total_bytes() + request.samples * static_cast<int64_t>(sizeof(SequenceSums));
 }
 

@@ -17,8 +17,6 @@
 namespace bamtrain {
 namespace {
 
-using Json = nlohmann::json;
-
 /// "1,234,567".
 std::string with_commas(int64_t n) {
   std::string s = std::to_string(n);
@@ -52,7 +50,7 @@ std::optional<ValidationLoss> validation_loss(const Checkpoint& checkpoint) {
   for (std::string_view text; lines.next(&text);) {
     ++number;
     if (text.find("\"validation_loss\"") == std::string_view::npos) continue;
-    const Json value = parse_run_line(text, path, number);
+    const nlohmann::json value = parse_run_line(text, path, number);
     const JsonObject line(value, place_of_line(path, number));
     if (step_of(line) != checkpoint.step || !line.has("validation_loss")) continue;
     return ValidationLoss{line.number("validation_loss"),
@@ -62,10 +60,11 @@ std::optional<ValidationLoss> validation_loss(const Checkpoint& checkpoint) {
 }
 
 /// perplexity.json where it is of this step and of these mechanisms.
-std::optional<PerplexityResult> perplexities(const Checkpoint& checkpoint, const Json& attention) {
+std::optional<PerplexityResult> perplexities(const Checkpoint& checkpoint,
+                                             const nlohmann::json& attention) {
   const std::string path = run_folder(checkpoint) + "/perplexity.json";
   if (!exists(path)) return std::nullopt;
-  const Json j = perplexity_json(path);
+  const nlohmann::json j = perplexity_json(path);
   const PerplexityResult result = read_perplexity(j, path);
   bool of_this = result.step == checkpoint.step;
   for (const char* part : {"prior", "scale", "normalizer"}) {
@@ -161,7 +160,7 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
   row("licence of the weights",
       "unknown: it follows from the text that they were trained on, which this card does not know");
 
-  if (const auto of = perplexities(checkpoint, Json(resolved["model"]["attention"]))) {
+  if (const auto of = perplexities(checkpoint, nlohmann::json(resolved["model"]["attention"]))) {
     const std::string tables =
         perplexity_table(of->windows, "Windows of each length, all positions:") +
         perplexity_table(of->last,

@@ -7,7 +7,7 @@ namespace bamtrain {
 
 namespace {
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_arc(const JsonObject& record) {
   const LabelledChoices choices(record);
   return asked("Question: " + record.text("question") + "\nAnswer:", choices.texts,
                choices.labelled(record.text("answerKey")));
@@ -15,6 +15,8 @@ ChoiceExample read(const JsonObject& record) {
 
 }  // namespace
 
-ChoiceFormat arc_format() { return {"arc", {"question", "choices", "answerKey"}, "", true, read}; }
+ChoiceFormat arc_format() {
+  return {"arc", {"question", "choices", "answerKey"}, "", true, read_arc};
+}
 
 }  // namespace bamtrain

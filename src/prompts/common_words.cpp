@@ -13,7 +13,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kCommon = 10, kTokensToGenerate = 120;
+constexpr int64_t kCommon = 10, kCommonWordsTokens = 120;
 constexpr int64_t kLong = 4096;  // from here on words are repeated more often
 
 /// How many words a list has, and how often the common and the others.
@@ -62,7 +62,7 @@ PromptSet common_words_prompts(int64_t length, uint64_t seed, const TokenCount& 
     TextPrompt p;
     p.text = fmt::format("{} {}\n{}", example.question, numbered(example.common), list.question);
     p.outputs = std::move(list.common);
-    p.tokens_to_generate = kTokensToGenerate;
+    p.tokens_to_generate = kCommonWordsTokens;
     return p;
   };
   return PromptSet("common_words", {.least = 1, .most = std::ssize(words()) - kCommon}, length,

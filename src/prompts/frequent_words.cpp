@@ -12,8 +12,8 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kLetters = 6, kAsked = 3, kTokensToGenerate = 50;
-constexpr const char* kBefore =
+constexpr int64_t kWordLetters = 6, kAsked = 3, kFrequentWordsTokens = 50;
+constexpr const char* kFrequentWordsBefore =
     "Read the following coded text and track the frequency of each coded word. Find the three most "
     "frequently appeared coded words. ";
 constexpr const char* kAfter =
@@ -31,8 +31,8 @@ int64_t times(int64_t N, int64_t rank) {
   return static_cast<int64_t>(std::floor(static_cast<double>(N) / (k * k) / kZeta2));
 }
 
-TextPrompt make(int64_t ranks, int64_t N, Draws* draws) {
-  auto coded = draw_different(ranks, {}, [&] { return draw_letters(kLetters, 'a', draws); });
+TextPrompt make_frequent_words_prompt(int64_t ranks, int64_t N, Draws* draws) {
+  auto coded = draw_different(ranks, {}, [&] { return draw_letters(kWordLetters, 'a', draws); });
   coded[0] = "...";
   std::vector<std::string> all;
   for (int64_t rank = 1; rank <= ranks; ++rank) {
@@ -41,11 +41,11 @@ TextPrompt make(int64_t ranks, int64_t N, Draws* draws) {
   }
   shuffle(&all, draws);
   TextPrompt p;
-  p.text = kBefore;
+  p.text = kFrequentWordsBefore;
   for (size_t i = 0; i < all.size(); ++i) p.text += (i == 0 ? "" : " ") + all[i];
   p.text += kAfter;
   p.outputs.assign(coded.begin() + 1, coded.begin() + 1 + kAsked);
-  p.tokens_to_generate = kTokensToGenerate;
+  p.tokens_to_generate = kFrequentWordsTokens;
   return p;
 }
 
@@ -54,9 +54,10 @@ TextPrompt make(int64_t ranks, int64_t N, Draws* draws) {
 PromptSet frequent_words_prompts(int64_t length, uint64_t seed, const TokenCount& count) {
   constexpr int64_t kPerWord = 50;
   // One more than are asked for, and the dots: there is a word that is none of the answer.
-  const int64_t ranks = std::max<int64_t>(kAsked + 2, (length - kTokensToGenerate) / kPerWord);
-  return PromptSet("frequent_words", {.least = kLeast}, length, seed, count,
-                   [ranks](int64_t N, Draws* draws) { return make(ranks, N, draws); });
+  const int64_t ranks = std::max<int64_t>(kAsked + 2, (length - kFrequentWordsTokens) / kPerWord);
+  return PromptSet(
+      "frequent_words", {.least = kLeast}, length, seed, count,
+      [ranks](int64_t N, Draws* draws) { return make_frequent_words_prompt(ranks, N, draws); });
 }
 
 }  // namespace bamtrain

@@ -9,7 +9,7 @@ namespace bamtrain {
 namespace {
 
 constexpr const char* kWhite = " \t\n\v\f\r";
-constexpr int64_t kMostBytes = int64_t{256} << 20;
+constexpr int64_t kMostHaystackBytes = int64_t{256} << 20;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ Haystack hide(const std::vector<std::string>& units, const std::vector<Needle>& 
 
 HaystackText HaystackText::read(const std::string& path) {
   const std::string text =
-      InputFile(path, ExitCode::io, "check the path and its permissions").text(kMostBytes);
+      InputFile(path, ExitCode::io, "check the path and its permissions").text(kMostHaystackBytes);
   if (const size_t at = first_invalid_utf8(text); at != std::string::npos) {
     throw Error(ExitCode::data, path, "text in UTF-8", "other bytes at " + std::to_string(at),
                 "convert it");

@@ -31,7 +31,7 @@ std::string cleaned(std::string_view text) {
   return replaced(without_brackets(titled), "  ", " ");
 }
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_hellaswag(const JsonObject& record) {
   const std::string context = record.text("activity_label") + ": " + record.text("ctx_a") + " " +
                               capitalized(record.text("ctx_b"));
   std::vector<std::string> endings = texts_of(record, "endings");
@@ -42,8 +42,11 @@ ChoiceExample read(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat hellaswag_format() {
-  return {
-      "hellaswag", {"activity_label", "ctx", "ctx_a", "ctx_b", "endings", "label"}, "", true, read};
+  return {"hellaswag",
+          {"activity_label", "ctx", "ctx_a", "ctx_b", "endings", "label"},
+          "",
+          true,
+          read_hellaswag};
 }
 
 }  // namespace bamtrain

@@ -7,7 +7,7 @@ namespace bamtrain {
 
 namespace {
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_longbench_v2(const JsonObject& record) {
   const std::string question = record.text("question"), answer = record.text("answer");
   if (answer.size() != 1 || answer[0] < 'A' || answer[0] > 'D') {
     (record.where() / "answer").refuse("one of A, B, C, D", "\"" + answer + "\"");
@@ -31,7 +31,7 @@ ChoiceFormat longbench_v2_format() {
       {"domain", "context", "question", "choice_A", "choice_B", "choice_C", "choice_D", "answer"},
       "domain",
       false,
-      read};
+      read_longbench_v2};
 }
 
 }  // namespace bamtrain

@@ -10,7 +10,7 @@ namespace bamtrain {
 
 namespace {
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_mmlu(const JsonObject& record) {
   const std::vector<std::string> choices = texts_of(record, "choices");
   if (choices.size() != 4) {
     (record.where() / "choices").refuse("four texts", record.list("choices").dump());
@@ -29,7 +29,7 @@ ChoiceExample read(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat mmlu_format() {
-  return {"mmlu", {"question", "subject", "choices", "answer"}, "subject", false, read};
+  return {"mmlu", {"question", "subject", "choices", "answer"}, "subject", false, read_mmlu};
 }
 
 }  // namespace bamtrain

@@ -15,7 +15,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kTokensToGenerate = 128;
+constexpr int64_t kNeedleTokens = 128;
 constexpr int64_t kDepths = 40;  // that the needles of a text are drawn from
 
 std::string needle_of(DrawnKind kind, const std::string& key, const std::string& value) {
@@ -80,13 +80,14 @@ std::vector<int64_t> places_of(const NeedleTask& task, std::optional<double> dep
   return places;
 }
 
-TextPrompt make(const NeedleTask& task, const NeedleOptions& options, int64_t size, Draws* draws) {
+TextPrompt make_needle_prompt(const NeedleTask& task, const NeedleOptions& options, int64_t size,
+                              Draws* draws) {
   const auto keys = draw_different(task.keys, {}, [&] { return draw_text(task.key, draws); });
   const auto values =
       draw_different(task.keys * task.values, {}, [&] { return draw_text(task.value, draws); });
   const std::vector<int64_t> asked = draws->choose(task.queries, task.keys);
   TextPrompt p;
-  p.tokens_to_generate = kTokensToGenerate;
+  p.tokens_to_generate = kNeedleTokens;
   std::vector<std::string> queries;
   for (const int64_t key : asked) {
     queries.push_back(keys[static_cast<size_t>(key)]);
@@ -165,9 +166,10 @@ PromptSet needle_prompts(const NeedleTask& task, const NeedleOptions& options, i
   check(task, options);
   // Lines that needles are put before are different ones.
   const int64_t least = task.haystack == HaystackKind::text ? 1 : task.keys * task.values;
-  return PromptSet(
-      task.name, {.least = least}, length, seed, count,
-      [task, options](int64_t size, Draws* draws) { return make(task, options, size, draws); });
+  return PromptSet(task.name, {.least = least}, length, seed, count,
+                   [task, options](int64_t size, Draws* draws) {
+                     return make_needle_prompt(task, options, size, draws);
+                   });
 }
 
 }  // namespace bamtrain

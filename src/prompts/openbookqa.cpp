@@ -8,7 +8,7 @@ namespace bamtrain {
 
 namespace {
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_openbookqa(const JsonObject& record) {
   const LabelledChoices choices(record);
   const std::string answer = record.text("answerKey");
   return asked(record.text("question_stem"), choices.texts,
@@ -18,7 +18,7 @@ ChoiceExample read(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat openbookqa_format() {
-  return {"openbookqa", {"question_stem", "choices", "answerKey"}, "", true, read};
+  return {"openbookqa", {"question_stem", "choices", "answerKey"}, "", true, read_openbookqa};
 }
 
 }  // namespace bamtrain

@@ -27,7 +27,9 @@ const char* text_of(PasskeyQuestion question) {
   broken_contract("a question");
 }
 
-void append(const Symbols& ids, Symbols* all) { all->insert(all->end(), ids.begin(), ids.end()); }
+void append_symbols(const Symbols& ids, Symbols* all) {
+  all->insert(all->end(), ids.begin(), ids.end());
+}
 
 }  // namespace
 
@@ -87,11 +89,11 @@ PasskeyPrompt Passkey::prompt(const std::string& key, int64_t fillers, int64_t b
   const Symbols needle = needle_of(key);
   check_needle(key, needle);
   p.prompt.reserve(static_cast<size_t>(fixed() + fillers * filler()));
-  append(task_, &p.prompt);
-  for (int64_t i = 0; i < before; ++i) append(filler_, &p.prompt);
-  append(needle, &p.prompt);
-  for (int64_t i = before; i < fillers; ++i) append(filler_, &p.prompt);
-  append(question_, &p.prompt);
+  append_symbols(task_, &p.prompt);
+  for (int64_t i = 0; i < before; ++i) append_symbols(filler_, &p.prompt);
+  append_symbols(needle, &p.prompt);
+  for (int64_t i = before; i < fillers; ++i) append_symbols(filler_, &p.prompt);
+  append_symbols(question_, &p.prompt);
   return p;
 }
 

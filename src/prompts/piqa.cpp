@@ -7,13 +7,15 @@ namespace bamtrain {
 
 namespace {
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_piqa(const JsonObject& record) {
   return asked("Question: " + record.text("goal") + "\nAnswer:",
                {record.text("sol1"), record.text("sol2")}, index_of(record, "label", 2));
 }
 
 }  // namespace
 
-ChoiceFormat piqa_format() { return {"piqa", {"goal", "sol1", "sol2", "label"}, "", true, read}; }
+ChoiceFormat piqa_format() {
+  return {"piqa", {"goal", "sol1", "sol2", "label"}, "", true, read_piqa};
+}
 
 }  // namespace bamtrain

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMostBytes = int64_t{4} << 30;
+constexpr int64_t kMostPromptFileBytes = int64_t{4} << 30;
 
 bool is_text(const json& v) { return v.is_string(); }
 /// The empty text asks nothing, and is in every answer.
@@ -35,8 +35,8 @@ bool is_prompt(const json& v) {
 }  // namespace
 
 std::vector<TextPrompt> read_prompts(const std::string& path, int64_t tokens_to_generate) {
-  const std::string text =
-      InputFile(path, ExitCode::io, "check the path and its permissions").text(kMostBytes);
+  const std::string text = InputFile(path, ExitCode::io, "check the path and its permissions")
+                               .text(kMostPromptFileBytes);
   std::vector<TextPrompt> prompts;
   int64_t number = 0;
   for (size_t at = 0; at < text.size();) {

@@ -16,7 +16,7 @@ bool is_space(uint32_t c) {
          c == 0x205F || c == 0x3000;
 }
 
-void append(std::string* text, utf8proc_int32_t character) {
+void append_utf8(std::string* text, utf8proc_int32_t character) {
   utf8proc_uint8_t bytes[4];
   const utf8proc_ssize_t n = utf8proc_encode_char(character, bytes);
   text->append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(n));
@@ -48,7 +48,7 @@ std::string capitalized(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const Utf8Character c = utf8_character_at(text, at);
     const auto code = static_cast<utf8proc_int32_t>(c.code);
-    append(&out, at == 0 ? utf8proc_totitle(code) : utf8proc_tolower(code));
+    append_utf8(&out, at == 0 ? utf8proc_totitle(code) : utf8proc_tolower(code));
     at += c.bytes;
   }
   return out;

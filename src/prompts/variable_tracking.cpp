@@ -16,9 +16,9 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kNames = 5, kLetters = 5, kDigits = 5, kTokensToGenerate = 30;
+constexpr int64_t kNames = 5, kNameLetters = 5, kDigits = 5, kVariableTrackingTokens = 30;
 constexpr int64_t kExampleLetters = 3, kExampleTokens = 500;
-constexpr const char* kBefore =
+constexpr const char* kVariableTrackingBefore =
     "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n";
 
 struct Chain {
@@ -45,16 +45,17 @@ TextPrompt question(const Chain& chain, int64_t lines, Draws* draws) {
   const std::vector<std::string> noise(static_cast<size_t>(lines), kFiller);
   Haystack haystack = hide(noise, needles, '\n');
   TextPrompt p;
-  p.text = kBefore + haystack.text +
+  p.text = kVariableTrackingBefore + haystack.text +
            fmt::format(
                "\nQuestion: Find all variables that are assigned the value {} in the text above. "
                "Answer: According to the chain(s) of variable assignment in the text above, {} "
                "variables are assigned the value {}, they are: ",
                chain.value, kNames, chain.value);
   p.outputs = chain.names;
-  p.tokens_to_generate = kTokensToGenerate;
+  p.tokens_to_generate = kVariableTrackingTokens;
   p.needles = std::move(haystack.needles);
-  for (TextPrompt::Place& place : p.needles) place.at += std::string(kBefore).size();
+  for (TextPrompt::Place& place : p.needles)
+    place.at += std::string(kVariableTrackingBefore).size();
   return p;
 }
 
@@ -77,7 +78,7 @@ PromptSet variable_tracking_prompts(int64_t length, uint64_t seed, const TokenCo
   const auto make = [lines](int64_t size, Draws* draws) {
     const Chain of_example = draw_chain(kExampleLetters, "", draws);
     const std::string before = example(of_example, lines, draws).text;
-    TextPrompt p = question(draw_chain(kLetters, of_example.value, draws), size, draws);
+    TextPrompt p = question(draw_chain(kNameLetters, of_example.value, draws), size, draws);
     p.text = before + p.text;
     for (TextPrompt::Place& place : p.needles) place.at += before.size();
     return p;

@@ -8,7 +8,7 @@ namespace bamtrain {
 
 namespace {
 
-ChoiceExample read(const JsonObject& record) {
+ChoiceExample read_winogrande(const JsonObject& record) {
   const std::string sentence = record.text("sentence"), answer = record.text("answer");
   const size_t blank = sentence.find('_');
   if (blank == std::string::npos) {
@@ -32,7 +32,7 @@ ChoiceExample read(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat winogrande_format() {
-  return {"winogrande", {"sentence", "option1", "option2", "answer"}, "", false, read};
+  return {"winogrande", {"sentence", "option1", "option2", "answer"}, "", false, read_winogrande};
 }
 
 }  // namespace bamtrain

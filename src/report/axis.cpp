@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSpare = 1.0 / 25;
 // Where differences of doubles, and powers of ten around them, still mean something.
-constexpr double kLeast = 1e-150, kMost = 1e150;
+constexpr double kLeastValue = 1e-150, kMostValue = 1e150;
 constexpr double kLeastShare = 1e-12;      // of the values that a difference is between
 constexpr double kLargestWritten = 1e9;    // from here on with an exponent
 constexpr double kSmallestWritten = 1e-5;  // below, too
@@ -67,8 +67,8 @@ double Axis::share(double value) const {
 Axis axis_over(Spacing spacing, const std::vector<double>& values) {
   double low = INFINITY, high = -INFINITY;
   for (const double value : values) {
-    if (!(std::abs(value) <= kMost)) continue;
-    const double v = std::abs(value) < kLeast ? 0 : value;
+    if (!(std::abs(value) <= kMostValue)) continue;
+    const double v = std::abs(value) < kLeastValue ? 0 : value;
     low = std::min(low, v);
     high = std::max(high, v);
   }

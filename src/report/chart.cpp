@@ -15,8 +15,6 @@ namespace {
 constexpr double kBoldCharacter = 7.7;  // width, about, in a wide font
 constexpr double kLabelHeight = 13, kMostLabelRoom = 120;
 
-double rounded(double v) { return std::round(v * 100) / 100; }
-
 /// Characters, not bytes.
 size_t length_of(const std::string& utf8) {
   return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {

@@ -17,10 +17,11 @@ constexpr const char* kEvaluate =
     "bamtrain eval --checkpoint RUN/checkpoint-NNNNNNNN --lengths ... --output "
     "RUN/perplexity.json, "
     "or eval.lengths in the config of the next run";
-constexpr const char* kBins =
+constexpr const char* kBinsRemedy =
     "bamtrain eval with a length of --lengths above 1,024, --output RUN/perplexity.json";
-constexpr const char* kPositions = "bamtrain eval --positions ... --output RUN/perplexity.json";
-constexpr const char* kShort = "bamtrain eval --text short --output RUN/perplexity.json";
+constexpr const char* kPositionsRemedy =
+    "bamtrain eval --positions ... --output RUN/perplexity.json";
+constexpr const char* kShortRemedy = "bamtrain eval --text short --output RUN/perplexity.json";
 constexpr const char* kTrain = "let the run log its first step, or name other runs";
 constexpr const char* kValidate = "data.val and eval.every in the config of the next run";
 constexpr const char* kTask = "a task in data.val, and eval.every, in the config of the next run";
@@ -35,9 +36,9 @@ struct FixedChart {
 constexpr FixedChart kFixed[] = {
     {"perplexity", "perplexity of windows", kEvaluate},
     {"perplexity-last", "perplexity of last tokens", kEvaluate},
-    {"perplexity-bins", "perplexity by position, in two bins or more", kBins},
-    {"perplexity-positions", "perplexity of each position", kPositions},
-    {"perplexity-short", "perplexity of whole documents", kShort},
+    {"perplexity-bins", "perplexity by position, in two bins or more", kBinsRemedy},
+    {"perplexity-positions", "perplexity of each position", kPositionsRemedy},
+    {"perplexity-short", "perplexity of whole documents", kShortRemedy},
     {"loss", "logged losses", kTrain},
     {"validation-loss", "validation losses", kValidate},
     {"accuracy", "validation passes of a task", kTask},

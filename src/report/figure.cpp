@@ -15,11 +15,11 @@ namespace bamtrain {
 
 namespace {
 
-constexpr const char* kBeginning =
+constexpr const char* kFigureBeginning =
     "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"bamtrain-figure\"";
 
 // Points of 1/72 inch.
-constexpr double kText = 8, kSmallText = 7, kEdge = 2, kLine = 1.2, kThinLine = 0.7;
+constexpr double kLine = 1.2, kThinLine = 0.7;
 constexpr double kPlotShare = 0.55;  // the plot's height, of the picture's width
 constexpr double kRow = 10, kSample = 18, kGap = 3, kApart = 10;  // of the legend
 constexpr double kTickRoomX = 34, kTickRoomY = 18;                // for a tick, at the least
@@ -27,8 +27,6 @@ constexpr double kTickRoomX = 34, kTickRoomY = 18;                // for a tick,
 // Of lines; the first is whole. Shapes and dashes, 7 colours: their numbers have no common divisor.
 constexpr std::array<const char*, 4> kDashes = {"", "4 1.6", "1 1.4", "5 1.4 1 1.4"};
 constexpr int kShapes = 6;
-
-double rounded(double v) { return std::round(v * 100) / 100; }
 
 /// About, of sans-serif fonts rather wide, in points.
 double width_of(const std::string& utf8, double size) {
@@ -296,13 +294,14 @@ std::string figure_file(const std::string& label, double millimetres, double wid
   std::string out = fmt::format(
       "{} width=\"{}mm\" height=\"{}mm\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" "
       "font-family=\"Helvetica, Arial, sans-serif\">\n",
-      kBeginning, rounded(millimetres), rounded(height / 72 * 25.4), width, height, escaped(label));
+      kFigureBeginning, rounded(millimetres), rounded(height / 72 * 25.4), width, height,
+      escaped(label));
   out += dark_rules();
   out += fmt::format("<rect class=\"paper\" fill=\"{}\" width=\"{}\" height=\"{}\"/>\n",
                      kLight.paper, width, height);
   return out + elements + "</svg>\n";
 }
 
-bool is_figure_svg(std::string_view text) { return text.starts_with(kBeginning); }
+bool is_figure_svg(std::string_view text) { return text.starts_with(kFigureBeginning); }
 
 }  // namespace bamtrain

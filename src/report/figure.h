@@ -12,6 +12,9 @@ namespace bamtrain {
 /// Millimetres: a column of most papers in two, and limits.
 inline constexpr double kFigureWidth = 84, kLeastFigureWidth = 40, kMostFigureWidth = 400;
 
+/// Points of 1/72 inch: the heights of texts, and the room at a picture's edges.
+inline constexpr double kText = 8, kSmallText = 7, kEdge = 2;
+
 /// An SVG file `millimetres` wide, in points of 1/72 inch; texts are 8 and 7 points high at any
 /// width. Legend above, titles at the axes, series told apart without colours too: lines by dashes,
 /// points by their shape. Light, on white; dark to viewers that prefer that, and know media

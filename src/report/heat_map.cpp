@@ -10,12 +10,13 @@
 #include "report/figure.h"
 #include "report/markup.h"
 #include "report/palette.h"
+#include "report/terminal_plot.h"
 
 namespace bamtrain {
 
 namespace {
 
-constexpr size_t kMostLine = 80, kDepthColumn = 8, kLeastColumn = 7;
+constexpr size_t kDepthColumn = 8, kLeastColumn = 7;
 
 /// "100", "5.3": of a depth's or a share's percent no more than one decimal.
 std::string percent(double share) {
@@ -24,7 +25,6 @@ std::string percent(double share) {
 }
 
 // Points of 1/72 inch.
-constexpr double kText = 8, kSmallText = 7, kEdge = 2;
 constexpr double kLeft = 42, kRight = 6;        // of the fields, from the picture's edges
 constexpr double kTitle = 14, kBelow = 28;      // of the title, and below each map's fields
 constexpr double kMostRow = 12, kLeastRow = 3;  // a field's height
@@ -32,8 +32,6 @@ constexpr double kMostHeight = 240;             // of a map's fields, where rows
 constexpr double kTickGapX = 3;                 // between lengths' texts
 constexpr double kDigit = 0.58 * kSmallText;    // the width of one
 constexpr double kLightTextFrom = 0.75;         // share from which text on a field is light
-
-double rounded(double v) { return std::round(v * 100) / 100; }
 
 std::string text(const char* name, const char* colour, double size, const char* anchor, double x,
                  double y, const std::string& what) {

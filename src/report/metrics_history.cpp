@@ -11,7 +11,7 @@ namespace {
 
 // The smoothed loss is a running mean: of about the last fiftieth of the lines, and of ten at
 // least.
-constexpr double kShare = 1.0 / 50, kLeast = 10;
+constexpr double kShare = 1.0 / 50, kLeastSteps = 10;
 
 /// What is drawn of a line, but for the smoothed loss.
 constexpr double MetricsLine::*kDrawn[] = {
@@ -36,7 +36,7 @@ void MetricsHistory::add(const MetricsLine& line) {
   if (lines_.size() == kMost) thin();
   ++added_;
   const auto n = static_cast<double>(added_);
-  const double weight = 1 / std::max(std::min(n, kLeast), n * kShare);
+  const double weight = 1 / std::max(std::min(n, kLeastSteps), n * kShare);
   const double before = lines_.empty() ? line.loss : lines_.back().smoothed_loss;
   lines_.push_back({line, before + weight * (line.loss - before)});
 }

@@ -9,12 +9,12 @@ namespace bamtrain {
 
 namespace {
 
-constexpr const char* kBeginning =
+constexpr const char* kPageBeginning =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
 
 std::string beginning_of_page(const std::string& of) {
-  return kBeginning + ("<meta name=\"generator\" content=\"bamtrain " + of) + "\">\n";
+  return kPageBeginning + ("<meta name=\"generator\" content=\"bamtrain " + of) + "\">\n";
 }
 
 /// The variables of a style sheet.

@@ -51,7 +51,7 @@ std::string last_tokens_text(const Runs& runs) {
   return different.size() == 1 ? std::to_string(*different.begin()) : each;
 }
 
-std::string title_of(const Runs& runs, const Protocol& protocol) {
+std::string perplexity_title(const Runs& runs, const Protocol& protocol) {
   if (protocol.rows == kWindows.rows) return "perplexity of windows of each length";
   if (protocol.rows == kBins.rows) return "perplexity by position in one long pass";
   if (protocol.rows == kPositions.rows) return "perplexity of each position";
@@ -110,7 +110,7 @@ Series series_of(const ReportedRun& run, int style, const Rows& rows, const Prot
 
 Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   Chart chart;
-  chart.title = title_of(runs, protocol);
+  chart.title = perplexity_title(runs, protocol);
   chart.x_title = protocol.x_title;
   chart.y_title = y_title_of(runs, protocol);
   chart.of_losses = true;
@@ -138,8 +138,8 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
 
 /// A column per length, a row per run, of what `text` says of one; "" where it says nothing.
 template <class Text>
-std::string length_table(const Runs& runs, const Protocol& protocol, const std::string& title,
-                         Text&& text) {
+std::string perplexity_table(const Runs& runs, const Protocol& protocol, const std::string& title,
+                             Text&& text) {
   std::map<int64_t, std::string> lengths;
   for (const ReportedRun& run : runs) {
     const Rows* rows = rows_of(run, protocol);
@@ -167,12 +167,13 @@ std::string length_table(const Runs& runs, const Protocol& protocol, const std::
 }
 
 std::string perplexity_tables(const Runs& runs, const Protocol& protocol) {
-  const std::string title = title_of(runs, protocol);
-  return length_table(runs, protocol, title,
-                      [](const LengthPerplexity& p) { return perplexity_text(p); }) +
-         length_table(runs, protocol, "bits per byte of the same", [](const LengthPerplexity& p) {
-           return p.bits_per_byte ? fmt::format("{:.4f}", *p.bits_per_byte) : "";
-         });
+  const std::string title = perplexity_title(runs, protocol);
+  return perplexity_table(runs, protocol, title,
+                          [](const LengthPerplexity& p) { return perplexity_text(p); }) +
+         perplexity_table(runs, protocol, "bits per byte of the same",
+                          [](const LengthPerplexity& p) {
+                            return p.bits_per_byte ? fmt::format("{:.4f}", *p.bits_per_byte) : "";
+                          });
 }
 
 std::vector<Point> points_of(const Rows& rows) {

@@ -16,7 +16,7 @@ namespace bamtrain {
 namespace {
 
 /// "passkey: exact match, %".
-std::string title_of(const TaskNumbers& n) {
+std::string task_title(const TaskNumbers& n) {
   std::string words = n.number;
   std::replace(words.begin(), words.end(), '_', ' ');
   return n.task + ": " + words + (is_share(n.number) ? ", %" : "");
@@ -59,7 +59,7 @@ std::vector<const TaskNumbers*> all_numbers(const Runs& runs) {
 /// Against lengths above 0; without points where there are less than two of them.
 Chart task_chart(const Runs& runs, const TaskNumbers& number) {
   Chart chart;
-  chart.title = title_of(number);
+  chart.title = task_title(number);
   chart.x_title = "length";
   chart.y_title = chart.title;
   chart.x = Spacing::logarithmic;
@@ -96,7 +96,7 @@ Chart task_chart(const Runs& runs, const TaskNumbers& number) {
 }
 
 /// A column per length, a row per run; "" where there are too many lengths, or none.
-std::string length_table(const Runs& runs, const TaskNumbers& number) {
+std::string task_table(const Runs& runs, const TaskNumbers& number) {
   std::set<int64_t> lengths;
   for (const ReportedRun& run : runs) {
     const TaskNumbers* const of_run = same(run, number);
@@ -119,7 +119,7 @@ std::string length_table(const Runs& runs, const TaskNumbers& number) {
       rows.back().push_back(at == of_run->at.end() ? "" : value_text(number, *at));
     }
   }
-  return "<h3>" + escaped(title_of(number)) + "</h3>\n" + table(head, rows);
+  return "<h3>" + escaped(task_title(number)) + "</h3>\n" + table(head, rows);
 }
 
 /// Of tasks whose texts are a file's: a row per run, a column per number.
@@ -129,7 +129,7 @@ std::string file_tables(const Runs& runs, const std::vector<const TaskNumbers*>&
   for (const TaskNumbers* n : numbers) {
     if (n->at.empty() || n->at[0].length) continue;
     columns.push_back(n);
-    head.push_back(escaped(title_of(*n)));
+    head.push_back(escaped(task_title(*n)));
   }
   if (columns.empty()) return "";
   std::vector<std::vector<std::string>> rows;
@@ -169,7 +169,7 @@ std::string task_section(const Runs& runs) {
   const std::vector<const TaskNumbers*> numbers = all_numbers(runs);
   std::string out;
   for (const TaskNumbers* n : numbers) {
-    out += beside(figure_of(task_chart(runs, *n)), length_table(runs, *n));
+    out += beside(figure_of(task_chart(runs, *n)), task_table(runs, *n));
   }
   out += file_tables(runs, numbers) + maps(runs);
   if (!out.empty()) {

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kColumns = 64, kRows = 14;  // of the plot; beside it 12 columns for the y axis
 constexpr int kMargin = 10;
-constexpr size_t kMostLine = 80;
 
 bool drawable(const Point& p) {
   return std::isfinite(p.x) && std::isfinite(p.y) && p.x > 0 && p.y > 0;

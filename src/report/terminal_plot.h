@@ -9,6 +9,9 @@
 
 namespace bamtrain {
 
+/// The columns of a plot, and of whatever else is printed beside one.
+inline constexpr size_t kMostLine = 80;
+
 struct PlotSeries {
   std::string name;
   std::vector<Point> points;  // ascending in x

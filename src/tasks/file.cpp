@@ -4,7 +4,7 @@ namespace bamtrain {
 
 namespace {
 
-TaskInfo make() {
+TaskInfo make_file_task() {
   TaskInfo t;
   t.name = "file";
   t.description =
@@ -20,7 +20,7 @@ TaskInfo make() {
 }  // namespace
 
 const TaskInfo& file_task() {
-  static const TaskInfo info = make();
+  static const TaskInfo info = make_file_task();
   return info;
 }
 

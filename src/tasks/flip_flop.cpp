@@ -8,14 +8,14 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int32_t M = 4, kWrite = 2, kIgnore = 3, kRead = 4;
+constexpr int32_t kFlipFlopVocab = 4, kWrite = 2, kIgnore = 3, kRead = 4;
 
 }  // namespace
 
 TaskInfo flip_flop_task() {
-  TaskInfo t = task_of_ids<M>();
+  TaskInfo t = task_of_ids<kFlipFlopVocab>();
   t.name = "flip_flop";
-  t.end = DataIds<M>::eos;
+  t.end = DataIds<kFlipFlopVocab>::eos;
   t.description = "pairs of a command and a bit: the bit that stands behind the last write";
   t.options = {{"ignore",
                 "which of the paper's two: sparse: a command between the first and the last writes "
@@ -36,7 +36,7 @@ TaskInfo flip_flop_task() {
       if (write) written = bit;
     }
     src.push_back(kRead);
-    write_continued<M>(src, Separator::none, {written}, out);
+    write_continued<kFlipFlopVocab>(src, Separator::none, {written}, out);
   };
   return t;
 }

@@ -7,15 +7,15 @@ namespace bamtrain {
 
 namespace {
 
-// The published code says 15 for M, too few for the labels of its longest run.
-constexpr int32_t M = 47;
+// The published code says 15, too few for the labels of its longest run.
+constexpr int32_t kLocalCountVocab = 47;
 constexpr int32_t kSymbols = 16;
 constexpr int64_t kPerRun = 25, kShortestRun = 2, kLongestRun = 48;
 
 }  // namespace
 
 TaskInfo local_count_task() {
-  TaskInfo t = task_of_ids<M>();
+  TaskInfo t = task_of_ids<kLocalCountVocab>();
   t.name = "local_count";
   t.description = "at every token how many of its run of equal tokens came before it";
   t.lengths = {64, 128};
@@ -33,7 +33,7 @@ TaskInfo local_count_task() {
         labels.push_back(static_cast<int32_t>(i));
       }
     }
-    write_labelled<M>(text, labels, out);
+    write_labelled<kLocalCountVocab>(text, labels, out);
   };
   return t;
 }

@@ -8,7 +8,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int32_t M = 259;  // as published; ids up to 258 are used
+constexpr int32_t kMqmtarVocab = 259;  // as published; ids up to 258 are used
 constexpr int32_t kSpace = 0, kPair = 1, kQuery = 2, kFirst = 3, kAlphabet = 256;
 constexpr int64_t kQueries = 4;    // as published, and the most
 constexpr int64_t kUnit = 6;       // key key 1 value value 0
@@ -68,15 +68,15 @@ void draw(const TaskContext& source, int64_t length, Draws* draws, Example* out)
     trg.push_back(kQuery);
     append(&trg, values[value[i]]);
   }
-  write_continued<M>(src, Separator::sep, trg, out);
+  write_continued<kMqmtarVocab>(src, Separator::sep, trg, out);
 }
 
 }  // namespace
 
 TaskInfo mqmtar_task() {
-  TaskInfo t = task_of_ids<M>();
+  TaskInfo t = task_of_ids<kMqmtarVocab>();
   t.name = "mqmtar";
-  t.end = DataIds<M>::eos;
+  t.end = DataIds<kMqmtarVocab>::eos;
   t.description = "keys of two tokens and their values among spaces, then the values of some keys";
   t.options = {{"queries", "how many keys are asked for", double{kQueries}, {}, 1, kQueries, true}};
   t.least_length = 8;                      // of one pair

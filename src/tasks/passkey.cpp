@@ -6,7 +6,7 @@ namespace bamtrain {
 
 namespace {
 
-TaskInfo make() {
+TaskInfo make_passkey_task() {
   TaskInfo t;
   t.name = "passkey";
   t.description = "a number in the midst of filler, which the end of the prompt asks for";
@@ -39,7 +39,7 @@ TaskInfo make() {
 }  // namespace
 
 const TaskInfo& passkey_task() {
-  static const TaskInfo info = make();
+  static const TaskInfo info = make_passkey_task();
   return info;
 }
 

@@ -107,7 +107,7 @@ TextTaskInfo requests() {
   return t;
 }
 
-std::vector<TextTaskInfo> make() {
+std::vector<TextTaskInfo> make_text_tasks() {
   return {passkey_text_task(), niah(), choice(), cloze(), requests()};
 }
 
@@ -151,7 +151,7 @@ void check_shots(const Options& o) {
 }  // namespace
 
 const std::vector<TextTaskInfo>& text_tasks() {
-  static const std::vector<TextTaskInfo> tasks = make();
+  static const std::vector<TextTaskInfo> tasks = make_text_tasks();
   return tasks;
 }
 

@@ -7,7 +7,7 @@ namespace bamtrain {
 namespace {
 
 /// b of a row and a key of whichever kind `a` has.
-double bias_of(const Attention& a, const LogitPlace& p) {
+double bias_at(const Attention& a, const LogitPlace& p) {
   return std::visit([&p](const auto& bias) { return bias.in_reference(p); }, a.bias);
 }
 
@@ -27,7 +27,7 @@ AttentionRow row_of_head(const Attention& a, int64_t batch, int64_t h, int64_t i
     const double* const k = channels_of(a.k, batch, j, kh);
     LogitPlace p = {batch, h, i, j, a.past(), H, T, D, q, k, row.first, row.s.data()};
     p.causal = a.causal();
-    row.B.push_back(bias_of(a, p));
+    row.B.push_back(bias_at(a, p));
   }
   row.b = row.B;
   return row;

@@ -12,14 +12,15 @@
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
 #include "ops/reference/mechanisms.h"
+#include "ops/reference/numbers.h"
 #include "priors/rope.h"
 
 namespace bamtrain {
 
 namespace {
 
-double* f64(const Tensor& t) { return t.ptr<double>(); }
-const int32_t* i32(const Tensor& t) { return t.ptr<int32_t>(); }
+using reference::f64;
+using reference::i32;
 
 constexpr double kGeluScale = 0.7978845608028654;  // sqrt(2 / pi)
 constexpr double kGeluCubic = 0.044715;

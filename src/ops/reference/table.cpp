@@ -68,7 +68,8 @@ Dual bam(const Numbers& theta, double d) {
   return b.x > -1e4 ? b : Dual(-1e4);
 }
 
-Dual bias_of(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H, int64_t i_less_j) {
+Dual table_value(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H,
+                 int64_t i_less_j) {
   const std::string& name = prior.info.name;
   const int64_t distance = std::abs(i_less_j);
   const auto d = static_cast<double>(distance);
@@ -84,7 +85,7 @@ Dual bias_of(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H, 
 }
 
 /// Where distance 0 is in a table of n distances.
-int64_t centre(const PriorUse& prior, int64_t n) { return prior.two_sided ? (n - 1) / 2 : 0; }
+int64_t middle_of(const PriorUse& prior, int64_t n) { return prior.two_sided ? (n - 1) / 2 : 0; }
 
 }  // namespace
 
@@ -93,7 +94,7 @@ void TableForward::in_reference() const {
   for (int64_t h = 0; h < H; ++h) {
     const Numbers own = of_head(theta, h, H);
     for (int64_t n = 0; n < T; ++n) {
-      f64(table)[h * T + n] = bias_of(prior, own, h, H, n - centre(prior, T)).x;
+      f64(table)[h * T + n] = table_value(prior, own, h, H, n - middle_of(prior, T)).x;
     }
   }
 }
@@ -104,7 +105,7 @@ void TableBackward::in_reference() const {
     add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
       Dual sum;
       for (int64_t n = 0; n < T; ++n) {
-        sum = sum + f64(dtable)[h * T + n] * bias_of(prior, own, h, H, n - centre(prior, T));
+        sum = sum + f64(dtable)[h * T + n] * table_value(prior, own, h, H, n - middle_of(prior, T));
       }
       return sum;
     });
