@@ -28,16 +28,18 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 namespace {
-const std::map<std::string, BiasForm> kBiases = {
-#define BAMTRAIN_FORM(form, bias) {#form, BiasForm::form},
-    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-};
+/// The form of that name. THROWS: std::out_of_range.
+BiasForm form_named(const std::string& name) {
+  for (size_t n = 0; n < std::size(kBiasForms); ++n) {
+    if (name == kBiasForms[n].name) return static_cast<BiasForm>(n);
+  }
+  throw std::out_of_range(name);
+}
 
 /// Each bias, and each with a scale, which stands alone without one.
 std::vector<std::string> forms() {
   std::vector<std::string> all;
-  for (const char* bias : kBiasForms) {
+  for (const auto& [bias, unused] : kBiasForms) {
     all.emplace_back(bias);
     all.push_back(bias == std::string("none") ? "scale" : bias + std::string("+scale"));
   }
@@ -82,7 +84,7 @@ int main(int argc, char** argv) try {
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
   const auto backend = make_backend_for(isa, A);
   const std::string bias = form.substr(0, form.find('+'));
-  AttentionForm of = {.bias = kBiases.at(bias == "scale" ? "none" : bias),
+  AttentionForm of = {.bias = form_named(bias == "scale" ? "none" : bias),
                       .scale = form.ends_with("scale"),
                       .normalizer = normalizer_forms().at(normalizer),
                       .general_path = normalizer == "general"};

@@ -16,9 +16,11 @@ using device::Stream;
 
 uint32_t count(int n) { return static_cast<uint32_t>(n); }
 
-#define BAMTRAIN_FUSED(form, type) +type::kFused
-static_assert(0 BAMTRAIN_FORMULAS(BAMTRAIN_FUSED) == 2, "a BiasMode of each fused formula");
-#undef BAMTRAIN_FUSED
+template <class... Of>
+constexpr int fused(TypeList<Of...>) {
+  return (Of::kFused + ...);
+}
+static_assert(fused(Formulas()) == 2, "a BiasMode of each fused formula");
 
 /// run.operator()<kBias, kScale>() for the form of logit that `a` asks for.
 template <class Run>

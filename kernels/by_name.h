@@ -1,6 +1,7 @@
 #pragma once
 // Kernels of a mechanism, found by its name.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,7 +10,7 @@ namespace bamtrain::kernels {
 
 /// The entry of that name, or null; `name` may be null.
 template <class Kernels, size_t kCount>
-const Kernels* find_kernels(const Kernels (&all)[kCount], const char* name) {
+const Kernels* find_kernels(const std::array<Kernels, kCount>& all, const char* name) {
   for (const Kernels& k : all) {
     if (name != nullptr && std::strcmp(k.name, name) == 0) return &k;
   }

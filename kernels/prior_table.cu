@@ -88,14 +88,15 @@ LaunchStatus launch_gradient(const TablePriorGradients& g, const TablePrior& pri
 }
 
 template <template <class> class P>
-constexpr TablePriorKernels table_prior_kernels(const char* name) {
+constexpr TablePriorKernels table_prior_kernels() {
   static_assert(P<double>::kParameters <= kMaxPriorParameters);
-  return {name, P<double>::kParameters, launch_table<P>, launch_gradient<P>};
+  return {P<double>::kName, P<double>::kParameters, launch_table<P>, launch_gradient<P>};
 }
-
-#define BAMTRAIN_KERNELS(name, formula) table_prior_kernels<formula>(#name),
-constexpr TablePriorKernels kTablePriors[] = {BAMTRAIN_TABLE_PRIORS(BAMTRAIN_KERNELS)};
-#undef BAMTRAIN_KERNELS
+template <template <class> class... P>
+constexpr std::array<TablePriorKernels, sizeof...(P)> kernels_of(TablePriorList<P...>) {
+  return {table_prior_kernels<P>()...};
+}
+constexpr auto kTablePriors = kernels_of(TablePriors());
 
 /// Ok, or why the prior is refused.
 LaunchStatus check_table_prior(const TablePrior& prior, const TablePriorKernels* kernels) {

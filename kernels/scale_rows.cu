@@ -161,17 +161,16 @@ LaunchStatus launch_gradient_by_length(const ScaleGradients& g, const ScaleRows&
 }
 
 template <template <class> class S>
-constexpr ScaleKernels scale_kernels(const char* name) {
-  return {name, S<double>::kParameters, launch_rows<S>, launch_scale_gradient<S>};
+constexpr ScaleKernels scale_kernels() {
+  return {S<double>::kName, S<double>::kParameters, launch_rows<S>, launch_scale_gradient<S>};
 }
-
+template <template <class> class... S>
+constexpr std::array<ScaleKernels, sizeof...(S) + 1> kernels_of(LengthScaleList<S...>) {
+  return {scale_kernels<S>()...,
+          {"by_length", 1, launch_rows_by_length, launch_gradient_by_length}};
+}
 /// Every scale of kind length.
-#define BAMTRAIN_KERNELS(name, formula) scale_kernels<formula>(#name),
-constexpr ScaleKernels kScales[] = {
-    BAMTRAIN_LENGTH_SCALES(BAMTRAIN_KERNELS)  //
-    {"by_length", 1, launch_rows_by_length, launch_gradient_by_length},
-};
-#undef BAMTRAIN_KERNELS
+constexpr auto kScales = kernels_of(LengthScales());
 
 LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
   if (kernels == nullptr) return device::refused("scale: a name that has kernels");

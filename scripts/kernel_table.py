@@ -39,9 +39,8 @@ BIAS_MODES = ("none", "table", "difference", "log_square", "fire", "formed")  # 
 SCALE_MODES = ("none", "content", "both", "rows")           # likewise
 MLP_KINDS = ("swiglu", "geglu", "gelu", "gelu_erf", "relu")    # core/kinds.h
 
-# What units include, and what says which there are. Generated headers lie in build/.
-SOURCES = ("kernels/*", "src/core/*.h", "src/normalizers/*.h", "src/priors/*.h", "src/scales/*.h",
-           "build/src/priors/*.h", "build/src/scales/*.h")
+# What units include, and what says which there are.
+SOURCES = ("kernels/*", "src/core/*.h", "src/normalizers/*.h", "src/priors/*.h", "src/scales/*.h")
 
 
 def units():
@@ -73,7 +72,7 @@ def ptxas(unit, nvcc, logs):
     log = logs / (name + ".txt")
     changed = max(p.stat().st_mtime for pattern in SOURCES for p in ROOT.glob(pattern))
     if not log.exists() or log.stat().st_mtime < changed:
-        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Ibuild/src", "-Xptxas", "-v",
+        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Xptxas", "-v",
                    *(f"-gencode=arch=compute_{min(CODES)},code=sm_{code}" for code in CODES),
                    *flags, "-fatbin", source, "-o", str(logs / (name + ".fatbin"))]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

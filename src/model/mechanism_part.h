@@ -135,11 +135,20 @@ template <>
 inline std::unique_ptr<MechanismPart> make_prior_part<std::monostate>(const PartSource&) {
   return nullptr;
 }
-#define BAMTRAIN_PART(Family) \
-  template <>                 \
-  std::unique_ptr<MechanismPart> make_prior_part<Family>(const PartSource& from);
-BAMTRAIN_FAMILIES(BAMTRAIN_PART)
-#undef BAMTRAIN_PART
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<TableFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<SumsFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<FireFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<TransformerXlFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<ContextualFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<RotaryFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<EmbeddingFamily>(const PartSource& from);
 /// Null: t = 1.
 std::unique_ptr<MechanismPart> make_scale_part(const PartSource& from);
 std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from);

@@ -17,7 +17,7 @@ double theta_of(double alpha) {
 
 }  // namespace
 
-NormalizerInfo entmax_normalizer() {
+NormalizerInfo Entmax::info() {
   NormalizerInfo n;
   n.name = "entmax";
   n.formula =

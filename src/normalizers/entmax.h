@@ -29,11 +29,14 @@
 
 namespace bamtrain {
 
-BAMTRAIN_HD constexpr NormalizerTraits entmax_traits() {
-  return {.threshold = true, .dense = false};
-}
+struct NormalizerInfo;
 
 struct Entmax {
+  BAMTRAIN_HD static constexpr NormalizerTraits traits() {
+    return {.threshold = true, .dense = false};
+  }
+  static NormalizerInfo info();
+
   static constexpr double kLeastAlpha = 1.001, kMostAlpha = 64;
   static constexpr double kPowerAlpha = 8, kSmallestWeight = 1e-6, kSmallestRoot = 1e-7;
 
@@ -48,8 +51,5 @@ struct Entmax {
     return -y * y * (0.5f + y * (1.0f / 3 + y * (1.0f / 8 + y * rest)));
   }
 };
-
-struct NormalizerInfo;
-NormalizerInfo entmax_normalizer();
 
 }  // namespace bamtrain

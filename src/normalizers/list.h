@@ -1,38 +1,36 @@
 #pragma once
-// Every normalizer, once: NormalizerKind, the registry, each backend's choice among them and the
-// sources that meson.build compiles come from this list.
+// Every normalizer, once: the registry and each backend's choice among them come from this list.
 
 #include <cstdint>
 
+#include "core/type_list.h"
 #include "normalizers/entmax.h"
 #include "normalizers/softmax.h"
 #include "normalizers/stick_breaking.h"
 #include "normalizers/topk.h"
 
-/// X(name): `name`_traits() says what others ask of it, and `name`_normalizer() declares the rest.
-#define BAMTRAIN_NORMALIZERS(X) \
-  X(softmax)                    \
-  X(entmax)                     \
-  X(topk)                       \
-  X(stick_breaking)
-
 namespace bamtrain {
 
-enum class NormalizerKind : uint8_t {
-#define BAMTRAIN_ENTRY(name) name,
-  BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
-#undef BAMTRAIN_ENTRY
-};
+enum class NormalizerKind : uint8_t { softmax, entmax, topk, stick_breaking };
 
+/// In the order of NormalizerKind. N::traits() says what others ask of it, N::info() the rest.
+using Normalizers = TypeList<Softmax, Entmax, Topk, StickBreaking>;
+
+template <class... N>
+BAMTRAIN_HD constexpr NormalizerTraits traits_in(TypeList<N...>, NormalizerKind kind) {
+  NormalizerTraits traits;
+  int n = 0;
+  (void)((n++ == static_cast<int>(kind) && (traits = N::traits(), true)) || ...);
+  return traits;
+}
 BAMTRAIN_HD constexpr NormalizerTraits traits_of(NormalizerKind kind) {
-  switch (kind) {
-#define BAMTRAIN_ENTRY(name) \
-  case NormalizerKind::name: \
-    return name##_traits();
-    BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
-#undef BAMTRAIN_ENTRY
-  }
-  return {};
+  return traits_in(Normalizers(), kind);
+}
+
+/// f.template operator()<the struct>().
+template <class F>
+void with_normalizer(NormalizerKind kind, const F& f) {
+  with_type(Normalizers(), static_cast<int>(kind), f);
 }
 
 }  // namespace bamtrain

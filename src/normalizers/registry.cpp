@@ -4,21 +4,17 @@ namespace bamtrain {
 
 namespace {
 
-NormalizerInfo of_kind(NormalizerKind kind, NormalizerInfo info) {
-  info.kind = kind;
-  return info;
+template <class... N>
+std::vector<NormalizerInfo> infos_of(TypeList<N...>) {
+  std::vector<NormalizerInfo> all = {N::info()...};
+  for (size_t n = 0; n < all.size(); ++n) all[n].kind = static_cast<NormalizerKind>(n);
+  return all;
 }
 
 }  // namespace
 
 const std::vector<NormalizerInfo>& all_normalizers() {
-#define BAMTRAIN_ENTRY(name) of_kind(NormalizerKind::name, name##_normalizer()),
-  // clang-format off
-  static const std::vector<NormalizerInfo> normalizers = {
-      BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
-  };
-  // clang-format on
-#undef BAMTRAIN_ENTRY
+  static const std::vector<NormalizerInfo> normalizers = infos_of(Normalizers());
   return normalizers;
 }
 

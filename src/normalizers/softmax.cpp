@@ -4,7 +4,7 @@
 
 namespace bamtrain {
 
-NormalizerInfo softmax_normalizer() {
+NormalizerInfo Softmax::info() {
   NormalizerInfo n;
   n.name = "softmax";
   n.formula = "p_ij = exp(z_ij) / sum_k exp(z_ik)";

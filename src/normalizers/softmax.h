@@ -7,9 +7,11 @@
 
 namespace bamtrain {
 
-BAMTRAIN_HD constexpr NormalizerTraits softmax_traits() { return {.fused = true}; }
-
 struct NormalizerInfo;
-NormalizerInfo softmax_normalizer();
+
+struct Softmax {
+  BAMTRAIN_HD static constexpr NormalizerTraits traits() { return {.fused = true}; }
+  static NormalizerInfo info();
+};
 
 }  // namespace bamtrain

@@ -4,7 +4,7 @@
 
 namespace bamtrain {
 
-NormalizerInfo stick_breaking_normalizer() {
+NormalizerInfo StickBreaking::info() {
   NormalizerInfo n;
   n.name = "stick_breaking";
   n.formula =

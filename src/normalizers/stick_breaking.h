@@ -11,15 +11,17 @@
 
 namespace bamtrain {
 
-BAMTRAIN_HD constexpr NormalizerTraits stick_breaking_traits() {
-  return {.level = false,
-          .sums_to_one = false,
-          .own_key = false,
-          .takes_scale = false,
-          .causal_only = true};
-}
-
 struct NormalizerInfo;
-NormalizerInfo stick_breaking_normalizer();
+
+struct StickBreaking {
+  BAMTRAIN_HD static constexpr NormalizerTraits traits() {
+    return {.level = false,
+            .sums_to_one = false,
+            .own_key = false,
+            .takes_scale = false,
+            .causal_only = true};
+  }
+  static NormalizerInfo info();
+};
 
 }  // namespace bamtrain

@@ -4,7 +4,7 @@
 
 namespace bamtrain {
 
-NormalizerInfo topk_normalizer() {
+NormalizerInfo Topk::info() {
   NormalizerInfo n;
   n.name = "topk";
   n.formula = "softmax over the k largest z_ij of a row; of equal ones the first keys";

@@ -10,9 +10,14 @@
 
 namespace bamtrain {
 
-BAMTRAIN_HD constexpr NormalizerTraits topk_traits() {
-  return {.threshold = true, .last = true, .dense = false};
-}
+struct NormalizerInfo;
+
+struct Topk {
+  BAMTRAIN_HD static constexpr NormalizerTraits traits() {
+    return {.threshold = true, .last = true, .dense = false};
+  }
+  static NormalizerInfo info();
+};
 
 /// How many keys a row keeps.
 struct TopkKeys {
@@ -27,8 +32,5 @@ struct TopkKeys {
     return kept < visible ? kept : visible;
   }
 };
-
-struct NormalizerInfo;
-NormalizerInfo topk_normalizer();
 
 }  // namespace bamtrain

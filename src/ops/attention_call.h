@@ -10,30 +10,6 @@
 
 namespace bamtrain {
 
-enum class BiasForm {
-#define BAMTRAIN_FORM(form, bias) form,
-  BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-};
-constexpr const char* kBiasForms[] = {
-#define BAMTRAIN_FORM(form, bias) #form,
-    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-};
-constexpr const char* name_of(BiasForm f) { return kBiasForms[static_cast<int>(f)]; }
-
-/// A bias of that form, without its tensors.
-inline Bias bias_of(BiasForm f) {
-  switch (f) {
-#define BAMTRAIN_FORM(form, bias) \
-  case BiasForm::form:            \
-    return bias;
-    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-  }
-  return {};
-}
-
 struct AttentionForm {
   BiasForm bias = BiasForm::none;
   bool scale = false, scale_bias = false;

@@ -8,7 +8,7 @@ constexpr double kAsymmetry = 0.5;
 
 PriorInfo alibi_prior() {
   PriorInfo p;
-  p.name = "alibi";
+  p.name = Alibi<double>::kName;
   p.formula = "b = -m_h d, m_h = 2^(-8h/H)";
   p.options = {{"asymmetry",
                 "by how much keys before the query are nearer in bidirectional attention, where "

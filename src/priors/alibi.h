@@ -23,6 +23,7 @@ BAMTRAIN_HD inline double alibi_slope(int64_t h, int64_t H) {
 
 template <class Real>
 struct Alibi {
+  static constexpr const char* kName = "alibi";
   static constexpr int kParameters = 0, kValues = 1;
   static constexpr bool kSigned = true;
   Real slope, asymmetry;

@@ -6,7 +6,7 @@ namespace bamtrain {
 
 PriorInfo bam_prior() {
   PriorInfo p;
-  p.name = "bam";
+  p.name = Bam<double>::kName;
   p.formula =
       "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta; at "
       "least -1e4, and without a gradient there: beside a key well above it such a key has no "

@@ -14,6 +14,7 @@ namespace bamtrain {
 
 template <class Real>
 struct Bam {
+  static constexpr const char* kName = "bam";
   static constexpr int kParameters = 3, kValues = 1;  // theta_alpha, theta_beta, theta_mu
   static constexpr bool kSigned = true;
   static constexpr double kEps = 1e-5;

@@ -17,56 +17,48 @@
 //         logarithm
 //   };                                                and is a safe factor of exp(z - b)
 //
-// and, at its end, BAMTRAIN_FORMULAS_OF_name(X): X(form, Formula) for each. Math is what a backend
-// computes with:
+// and a line in Formulas below. Math is what a backend computes with:
 //
 //   log1p(a, b)     log(1 + a b) for a b >= 0
 //   divide(a, b)    a / b for b >= 1
 //
 // Real: float, or a vector of them.
 
-#include "priors/formulas.h"
+#include "core/type_list.h"
+#include "priors/sums.h"
 
 namespace bamtrain {
 
-enum class Formula {
-#define BAMTRAIN_FORM(form, type) form,
-  BAMTRAIN_FORMULAS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-};
+enum class Formula { difference, log_square };
 
+/// In the order of Formula.
+using Formulas = TypeList<Difference, LogSquare>;
+
+template <class... Of, class F>
+BAMTRAIN_EITHER void with_formula_in(TypeList<Of...>, Formula formula, const F& f) {
+  int n = 0;
+  (void)((n++ == static_cast<int>(formula) && (f.template operator()<Of>(), true)) || ...);
+}
 /// f.template operator()<the struct>().
 template <class F>
 BAMTRAIN_EITHER void with_formula(Formula formula, const F& f) {
-  switch (formula) {
-#define BAMTRAIN_CASE(form, type) \
-  case Formula::form:             \
-    return f.template operator()<type>();
-    BAMTRAIN_FORMULAS(BAMTRAIN_CASE)
-#undef BAMTRAIN_CASE
-  }
+  with_formula_in(Formulas(), formula, f);
 }
 
-/// See above.
-BAMTRAIN_HD constexpr bool is_fused(Formula formula) {
-  switch (formula) {
-#define BAMTRAIN_CASE(form, type) \
-  case Formula::form:             \
-    return type::kFused;
-    BAMTRAIN_FORMULAS(BAMTRAIN_CASE)
-#undef BAMTRAIN_CASE
-  }
-  return false;
+template <class... Of>
+BAMTRAIN_HD constexpr bool is_fused_in(TypeList<Of...>, Formula formula) {
+  int n = 0;
+  return ((n++ == static_cast<int>(formula) && Of::kFused) || ...);
 }
+template <class... Of>
+BAMTRAIN_HD constexpr bool is_relative_in(TypeList<Of...>, Formula formula) {
+  int n = 0;
+  return ((n++ == static_cast<int>(formula) && Of::kRelative) || ...);
+}
+/// See above.
+BAMTRAIN_HD constexpr bool is_fused(Formula formula) { return is_fused_in(Formulas(), formula); }
 BAMTRAIN_HD constexpr bool is_relative(Formula formula) {
-  switch (formula) {
-#define BAMTRAIN_CASE(form, type) \
-  case Formula::form:             \
-    return type::kRelative;
-    BAMTRAIN_FORMULAS(BAMTRAIN_CASE)
-#undef BAMTRAIN_CASE
-  }
-  return false;
+  return is_relative_in(Formulas(), formula);
 }
 
 }  // namespace bamtrain

@@ -6,7 +6,7 @@ namespace bamtrain {
 
 PriorInfo kerple_prior() {
   PriorInfo p;
-  p.name = "kerple";
+  p.name = Kerple<double>::kName;
   p.formula = "b = -r1 log(1 + r2 d), or -r1 d^r2";
   p.options = {{"kernel",
                 "logarithmic: -r1 log(1 + r2 d); power: -r1 d^r2, r2 <= 2",

@@ -14,6 +14,7 @@ namespace bamtrain {
 
 template <class Real>
 struct Kerple {
+  static constexpr const char* kName = "kerple";
   static constexpr int kParameters = 2, kValues = 1;  // r1, r2
   static constexpr double kFloor = 0.01;
   static constexpr double kMaxPower = 2;

@@ -16,7 +16,7 @@ int form_of(const Options& o) {
 
 PriorInfo nape_prior() {
   PriorInfo p;
-  p.name = "nape";
+  p.name = Nape<double>::kName;
   p.formula = "b = -m_h d in the first H/2 heads, where no scale acts, 0 in the others";
   p.options = {{"slopes",
                 "m_h: exponential (ALiBi's; language models), harmonic (1/h, h from 1; synthetic "

@@ -9,6 +9,7 @@ BAMTRAIN_HD constexpr int64_t nape_alibi_heads(int64_t H) { return H / 2; }
 
 template <class Real>
 struct Nape {
+  static constexpr const char* kName = "nape";
   static constexpr int kParameters = 0, kValues = 1;
   /// Slopes, h from 1: ALiBi's of half the heads or, as far as there are heads, of all (language
   /// models); 1 / h (synthetic tasks); 2^(1 - h) (in the authors' code, unused).

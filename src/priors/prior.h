@@ -1,7 +1,8 @@
 #pragma once
 // The seam between a positional prior and everything else. A prior is a header in this folder
 // (formula and derivative, for host and device), a .cpp beside it that declares the rest (options,
-// parameters, initial values, hooks), and a line in a list: table_priors.h, else below.
+// parameters, initial values, hooks), and a line in registry.cpp. Those of family table have one in
+// table_priors.h too.
 //
 // A prior reaches the logits in one of these ways (its family):
 //   none       nothing to add
@@ -95,30 +96,8 @@ struct EmbeddingFamily {
 };
 
 /// Every family, once.
-#define BAMTRAIN_FAMILIES(X) \
-  X(TableFamily)             \
-  X(SumsFamily)              \
-  X(FireFamily)              \
-  X(TransformerXlFamily)     \
-  X(ContextualFamily)        \
-  X(RotaryFamily)            \
-  X(EmbeddingFamily)
-
-/// Every prior, once, but for those of table_priors.h: `name`_prior() declares it.
-#define BAMTRAIN_OTHER_PRIORS(X) \
-  X(fire)                        \
-  X(cable)                       \
-  X(kcable)                      \
-  X(transformer_xl)              \
-  X(cope)                        \
-  X(rope)                        \
-  X(rope_local)                  \
-  X(sinusoidal)                  \
-  X(learned)
-
-#define BAMTRAIN_ALTERNATIVE(family) , family
-using Family = std::variant<std::monostate BAMTRAIN_FAMILIES(BAMTRAIN_ALTERNATIVE)>;
-#undef BAMTRAIN_ALTERNATIVE
+using Family = std::variant<std::monostate, TableFamily, SumsFamily, FireFamily,
+                            TransformerXlFamily, ContextualFamily, RotaryFamily, EmbeddingFamily>;
 
 /// One prior, type-erased.
 struct PriorInfo : MechanismInfo {

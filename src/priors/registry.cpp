@@ -1,24 +1,27 @@
 #include "priors/registry.h"
 
+#include "priors/alibi.h"
+#include "priors/bam.h"
+#include "priors/cable.h"
+#include "priors/cope.h"
+#include "priors/fire.h"
+#include "priors/kerple.h"
+#include "priors/learned.h"
+#include "priors/nape.h"
 #include "priors/nope.h"
-#include "priors/table_priors.h"
+#include "priors/rope.h"
+#include "priors/sinusoidal.h"
+#include "priors/t5.h"
+#include "priors/transformer_xl.h"
 
 namespace bamtrain {
 
-#define BAMTRAIN_DECLARATION(name) PriorInfo name##_prior();
-BAMTRAIN_OTHER_PRIORS(BAMTRAIN_DECLARATION)
-#undef BAMTRAIN_DECLARATION
-
 const std::vector<PriorInfo>& all_priors() {
-#define BAMTRAIN_ENTRY(name, ...) name##_prior(),
-  // clang-format off
   static const std::vector<PriorInfo> priors = {
-      nope_prior(),
-      BAMTRAIN_TABLE_PRIORS(BAMTRAIN_ENTRY)
-      BAMTRAIN_OTHER_PRIORS(BAMTRAIN_ENTRY)
+      nope_prior(), alibi_prior(), nape_prior(),       bam_prior(),        kerple_prior(),
+      t5_prior(),   fire_prior(),  cable_prior(),      kcable_prior(),     transformer_xl_prior(),
+      cope_prior(), rope_prior(),  rope_local_prior(), sinusoidal_prior(), learned_prior(),
   };
-  // clang-format on
-#undef BAMTRAIN_ENTRY
   return priors;
 }
 

@@ -52,5 +52,3 @@ struct LogSquare {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_FORMULAS_OF_sums(X) X(difference, Difference) X(log_square, LogSquare)

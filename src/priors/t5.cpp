@@ -6,7 +6,7 @@ namespace bamtrain {
 
 PriorInfo t5_prior() {
   PriorInfo p;
-  p.name = "t5";
+  p.name = T5<double>::kName;
   p.formula = "b = gain bias[bucket(d)]: 32 buckets, exact below 16, then by log d up to 128";
   p.options = {{"share", "one set of biases for all layers instead of one per layer", true},
                {"gain",

@@ -13,6 +13,7 @@ namespace bamtrain {
 
 template <class Real>
 struct T5 {
+  static constexpr const char* kName = "t5";
   static constexpr int kBuckets = 32, kExact = 16, kFarthest = 128;
   static constexpr int kParameters = 1, kValues = kBuckets;  // bias
 

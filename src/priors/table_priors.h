@@ -1,6 +1,5 @@
 #pragma once
-// Every prior of family table, once: the registry and kernels/prior_table.cu both work from this
-// list.
+// Every prior of family table, once: kernels/prior_table.cu works from this list.
 
 #include "priors/alibi.h"
 #include "priors/bam.h"
@@ -8,10 +7,11 @@
 #include "priors/nape.h"
 #include "priors/t5.h"
 
-/// X(name, formula): `formula` is the struct for one head, and `name`_prior() declares the rest.
-#define BAMTRAIN_TABLE_PRIORS(X) \
-  X(alibi, Alibi)                \
-  X(nape, Nape)                  \
-  X(bam, Bam)                    \
-  X(kerple, Kerple)              \
-  X(t5, T5)
+namespace bamtrain {
+
+template <template <class> class...>
+struct TablePriorList {};
+/// P<Real> is the struct for one head, P<Real>::kName the prior's name.
+using TablePriors = TablePriorList<Alibi, Nape, Bam, Kerple, T5>;
+
+}  // namespace bamtrain

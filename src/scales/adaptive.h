@@ -35,5 +35,3 @@ struct Adaptive {
 ScaleInfo adaptive_scale();
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_RULES_OF_adaptive(X) X(adaptive, Adaptive)

@@ -4,7 +4,7 @@ namespace bamtrain {
 
 ScaleInfo constant_scale() {
   ScaleInfo s;
-  s.name = "constant";
+  s.name = ConstantScale<double>::kName;
   s.formula = "t_i = t";
   s.options = {{"t", "one over the temperature", 1.0, {}, 0, 1e4}, scale_bias_option("false")};
   s.constants = [](const Options& o, const ModelShape&) -> FormulaConstants {

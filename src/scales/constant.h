@@ -7,6 +7,7 @@ namespace bamtrain {
 
 template <class Real>
 struct ConstantScale {
+  static constexpr const char* kName = "constant";
   static constexpr int kParameters = 0;
   Real t;  // constant 0
 

@@ -15,30 +15,24 @@
 //     BAMTRAIN_HD void adjoint(double d, const double* u, int64_t n, double* du) const;
 //   };                                                     du_k = d times the derivative
 //
-// and, at its end, BAMTRAIN_RULES_OF_name(X): X(rule, Rule) for each.
+// and a line in GatedRules below.
 
-#include "scales/gated_rules.h"
+#include "core/type_list.h"
+#include "scales/adaptive.h"
 
 namespace bamtrain {
 
 constexpr int kMostGates = 2;
 
-enum class GatedRule {
-#define BAMTRAIN_RULE(rule, type) rule,
-  BAMTRAIN_RULES(BAMTRAIN_RULE)
-#undef BAMTRAIN_RULE
-};
+enum class GatedRule { adaptive };
+
+/// In the order of GatedRule.
+using GatedRules = TypeList<Adaptive>;
 
 /// f.template operator()<the struct>().
 template <class F>
 void with_rule(GatedRule rule, const F& f) {
-  switch (rule) {
-#define BAMTRAIN_CASE(name, type) \
-  case GatedRule::name:           \
-    return f.template operator()<type>();
-    BAMTRAIN_RULES(BAMTRAIN_CASE)
-#undef BAMTRAIN_CASE
-  }
+  with_type(GatedRules(), static_cast<int>(rule), f);
 }
 
 }  // namespace bamtrain

@@ -2,24 +2,19 @@
 
 #include "scales/adaptive.h"
 #include "scales/by_length.h"
+#include "scales/constant.h"
 #include "scales/entropy.h"
-#include "scales/length_scales.h"
 #include "scales/none.h"
+#include "scales/sentmax.h"
+#include "scales/ssmax.h"
 
 namespace bamtrain {
 
 const std::vector<ScaleInfo>& all_scales() {
-#define BAMTRAIN_ENTRY(name, formula) name##_scale(),
-  // clang-format off
   static const std::vector<ScaleInfo> scales = {
-      none_scale(),
-      BAMTRAIN_LENGTH_SCALES(BAMTRAIN_ENTRY)
-      by_length_scale(),
-      adaptive_scale(),
-      entropy_scale(),
+      none_scale(),      ssmax_scale(),    sentmax_scale(), constant_scale(),
+      by_length_scale(), adaptive_scale(), entropy_scale(),
   };
-  // clang-format on
-#undef BAMTRAIN_ENTRY
   return scales;
 }
 

@@ -4,7 +4,7 @@ namespace bamtrain {
 
 ScaleInfo sentmax_scale() {
   ScaleInfo s;
-  s.name = "sentmax";
+  s.name = Sentmax<double>::kName;
   s.formula = "t_i = delta + beta_h log(n_i + 1)^gamma_h";
   s.options = {{"delta", "the constant term", 1.0, {}, -100, 100},
                {"gamma", "initial gamma", 0.0, {}, -10, 10},

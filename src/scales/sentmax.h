@@ -10,6 +10,7 @@ namespace bamtrain {
 
 template <class Real>
 struct Sentmax {
+  static constexpr const char* kName = "sentmax";
   static constexpr int kParameters = 2;  // beta, gamma
   Real beta, gamma;
   Real delta;  // constant 0

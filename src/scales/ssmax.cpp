@@ -4,7 +4,7 @@ namespace bamtrain {
 
 ScaleInfo ssmax_scale() {
   ScaleInfo s;
-  s.name = "ssmax";
+  s.name = Ssmax<double>::kName;
   s.formula = "t_i = delta + s_h log(n_i + offset)";
   s.options = {
       {"delta", "the constant term: 0 (SSMax) or 1 (ASEntmax)", 0.0, {}, -100, 100},

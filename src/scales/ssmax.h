@@ -11,6 +11,7 @@ namespace bamtrain {
 
 template <class Real>
 struct Ssmax {
+  static constexpr const char* kName = "ssmax";
   static constexpr int kParameters = 1;  // s
   Real s;
   Real offset, delta;  // constants 0 and 1

@@ -1,39 +1,33 @@
 #pragma once
-// Every task, once: the registry and the sources that meson.build compiles come from this list.
+// Every task, once, each in a file of its name: ASEntmax's, then the Chomsky benchmark's. The
+// registry has the same list.
 
 #include "tasks/task.h"
 
-/// X(name): `name`_task() declares it, in a file of its name. ASEntmax's, then the Chomsky
-/// benchmark's.
-#define BAMTRAIN_TASKS(X)      \
-  X(mqmtar)                    \
-  X(copy)                      \
-  X(reverse)                   \
-  X(sort)                      \
-  X(two_back)                  \
-  X(local_count)               \
-  X(flip_flop)                 \
-  X(max_retrieval)             \
-  X(even_pairs)                \
-  X(modular_arithmetic_simple) \
-  X(parity_check)              \
-  X(cycle_navigation)          \
-  X(stack_manipulation)        \
-  X(reverse_string)            \
-  X(modular_arithmetic)        \
-  X(solve_equation)            \
-  X(duplicate_string)          \
-  X(missing_duplicate)         \
-  X(odds_first)                \
-  X(binary_addition)           \
-  X(binary_multiplication)     \
-  X(compute_sqrt)              \
-  X(bucket_sort)
-
 namespace bamtrain {
 
-#define BAMTRAIN_ENTRY(name) TaskInfo name##_task();
-BAMTRAIN_TASKS(BAMTRAIN_ENTRY)
-#undef BAMTRAIN_ENTRY
+TaskInfo mqmtar_task();
+TaskInfo copy_task();
+TaskInfo reverse_task();
+TaskInfo sort_task();
+TaskInfo two_back_task();
+TaskInfo local_count_task();
+TaskInfo flip_flop_task();
+TaskInfo max_retrieval_task();
+TaskInfo even_pairs_task();
+TaskInfo modular_arithmetic_simple_task();
+TaskInfo parity_check_task();
+TaskInfo cycle_navigation_task();
+TaskInfo stack_manipulation_task();
+TaskInfo reverse_string_task();
+TaskInfo modular_arithmetic_task();
+TaskInfo solve_equation_task();
+TaskInfo duplicate_string_task();
+TaskInfo missing_duplicate_task();
+TaskInfo odds_first_task();
+TaskInfo binary_addition_task();
+TaskInfo binary_multiplication_task();
+TaskInfo compute_sqrt_task();
+TaskInfo bucket_sort_task();
 
 }  // namespace bamtrain

@@ -7,13 +7,31 @@
 namespace bamtrain {
 
 const std::vector<TaskInfo>& all_tasks() {
-#define BAMTRAIN_ENTRY(name) name##_task(),
-  // clang-format off
   static const std::vector<TaskInfo> tasks = {
-      BAMTRAIN_TASKS(BAMTRAIN_ENTRY)
+      mqmtar_task(),
+      copy_task(),
+      reverse_task(),
+      sort_task(),
+      two_back_task(),
+      local_count_task(),
+      flip_flop_task(),
+      max_retrieval_task(),
+      even_pairs_task(),
+      modular_arithmetic_simple_task(),
+      parity_check_task(),
+      cycle_navigation_task(),
+      stack_manipulation_task(),
+      reverse_string_task(),
+      modular_arithmetic_task(),
+      solve_equation_task(),
+      duplicate_string_task(),
+      missing_duplicate_task(),
+      odds_first_task(),
+      binary_addition_task(),
+      binary_multiplication_task(),
+      compute_sqrt_task(),
+      bucket_sort_task(),
   };
-  // clang-format on
-#undef BAMTRAIN_ENTRY
   return tasks;
 }
 

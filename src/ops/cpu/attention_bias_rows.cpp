@@ -82,9 +82,7 @@ void with_content(F&& f) {
 /// The same for every such bias.
 template <class F>
 void for_content(F&& f) {
-#define BAMTRAIN_ROWS(Bias) with_content<Bias>(f);
-  BAMTRAIN_BIASES(BAMTRAIN_ROWS)
-#undef BAMTRAIN_ROWS
+  EveryBias::each([&f]<class B>() { with_content<B>(f); });
 }
 
 /// In scratch, so that their number takes no memory.

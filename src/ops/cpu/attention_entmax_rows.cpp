@@ -241,7 +241,7 @@ class EntmaxRows final : public RowNormalizer {
 
 }  // namespace
 
-void with_entmax_rows(const Normalizer& normalizer, int64_t, const RowWork& work) {
+void with_rows_of(Entmax, const Normalizer& normalizer, int64_t, const RowWork& work) {
   EntmaxRows rows(normalizer);
   work(rows);
 }

@@ -39,11 +39,11 @@ using RowWork = std::function<void(RowNormalizer&)>;
 /// For sequences of T tokens.
 void with_row_normalizer(const Normalizer& normalizer, int64_t T, const RowWork& work);
 
-// The same of one kind, in attention_NAME_rows.cpp: behind with_row_normalizer.
-#define BAMTRAIN_ENTRY(name) \
-  void with_##name##_rows(const Normalizer& normalizer, int64_t T, const RowWork& work);
-BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
-#undef BAMTRAIN_ENTRY
+// The same of one normalizer, in attention_NAME_rows.cpp: behind with_row_normalizer.
+void with_rows_of(Softmax, const Normalizer& normalizer, int64_t T, const RowWork& work);
+void with_rows_of(Entmax, const Normalizer& normalizer, int64_t T, const RowWork& work);
+void with_rows_of(Topk, const Normalizer& normalizer, int64_t T, const RowWork& work);
+void with_rows_of(StickBreaking, const Normalizer& normalizer, int64_t T, const RowWork& work);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -24,7 +24,7 @@ class SoftmaxRows final : public RowNormalizer {
 
 }  // namespace
 
-void with_softmax_rows(const Normalizer&, int64_t, const RowWork& work) {
+void with_rows_of(Softmax, const Normalizer&, int64_t, const RowWork& work) {
   SoftmaxRows rows;
   work(rows);
 }

@@ -62,7 +62,7 @@ class StickBreakingRows final : public RowNormalizer {
 
 }  // namespace
 
-void with_stick_breaking_rows(const Normalizer&, int64_t, const RowWork& work) {
+void with_rows_of(StickBreaking, const Normalizer&, int64_t, const RowWork& work) {
   StickBreakingRows rows;
   work(rows);
 }

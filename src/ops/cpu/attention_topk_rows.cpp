@@ -111,7 +111,7 @@ class TopkRows final : public RowNormalizer {
 
 }  // namespace
 
-void with_topk_rows(const Normalizer& normalizer, int64_t T, const RowWork& work) {
+void with_rows_of(Topk, const Normalizer& normalizer, int64_t T, const RowWork& work) {
   TopkRows rows(normalizer.form.keys, T);
   work(rows);
 }

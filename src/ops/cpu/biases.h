@@ -2,7 +2,11 @@
 // Every bias of the CPU attention, and its stage.
 
 #include "ops/cpu/bias.h"
-#include "ops/cpu_stages.h"
+#include "ops/cpu/bias_cope.h"
+#include "ops/cpu/bias_fire.h"
+#include "ops/cpu/bias_table.h"
+#include "ops/cpu/bias_tokens.h"
+#include "ops/cpu/bias_transformer_xl.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {

@@ -1,10 +1,17 @@
 #pragma once
-// Every bias that attention reads and every operation of a mechanism, once: those of the mechanisms
-// that meson.build names.
+// Every bias that attention reads and every operation of a mechanism, once.
 
 #include <variant>
 
-#include "ops/mechanism_lists.h"
+#include "ops/mechanisms/alpha.h"
+#include "ops/mechanisms/cope.h"
+#include "ops/mechanisms/fire.h"
+#include "ops/mechanisms/gated_rows.h"
+#include "ops/mechanisms/scale.h"
+#include "ops/mechanisms/sums.h"
+#include "ops/mechanisms/table.h"
+#include "ops/mechanisms/tokens.h"
+#include "ops/mechanisms/transformer_xl.h"
 
 namespace bamtrain {
 
@@ -21,19 +28,21 @@ struct Nothing {
   void adjoint_in_reference(const Nothing&, const LogitPlace&, double) const {}
 };
 
-template <class First, class... Rest>
+template <class... B>
 struct BiasesOf {
-  using Any = std::variant<First, Rest...>;
-  using Gradients = std::variant<typename First::Gradients, typename Rest::Gradients...>;
+  using Any = std::variant<B...>;
+  using Gradients = std::variant<typename B::Gradients...>;
+  /// f.template operator()<B>() for each.
+  template <class F>
+  static void each(F&& f) {
+    (f.template operator()<B>(), ...);
+  }
 };
-template <class, class... Rest>
-struct OperationsOf {
-  using Any = std::variant<Rest...>;
-};
-#define BAMTRAIN_ALTERNATIVE(type) , type
-using EveryBias = BiasesOf<Nothing BAMTRAIN_BIASES(BAMTRAIN_ALTERNATIVE)>;
-using MechanismOperation = OperationsOf<void BAMTRAIN_OPERATIONS(BAMTRAIN_ALTERNATIVE)>::Any;
-#undef BAMTRAIN_ALTERNATIVE
+using EveryBias = BiasesOf<Nothing, TableBias, TokenBias, FireBias, RelativeBias, ContextualBias>;
+using MechanismOperation =
+    std::variant<TableForward, TableBackward, ScaleForward, ScaleBackward, EntropyScale,
+                 GatedRowsForward, GatedRowsBackward, SumsForward, SumsBackward, AlphaForward,
+                 AlphaBackward, FireForward, FireBackward>;
 
 /// Whether a bias reads queries and keys beside their product, by its type.
 template <class B>
@@ -45,7 +54,24 @@ inline bool reads_content(const EveryBias::Any& bias) {
   return std::visit([]<class B>(const B&) { return reads_content<B>(); }, bias);
 }
 
-/// Every form of bias, once. X(form, bias): the bias without its tensors.
-#define BAMTRAIN_BIAS_FORMS(X) X(none, Nothing{}) BAMTRAIN_FORMS_OF_BIASES(X)
+/// Every form of bias, once.
+enum class BiasForm { none, table, difference, log_square, fire, relative, contextual };
+
+struct NamedBias {
+  const char* name;
+  EveryBias::Any bias;  // without its tensors
+};
+/// In the order of BiasForm.
+inline const NamedBias kBiasForms[] = {
+    {"none", Nothing{}},
+    {"table", TableBias{}},
+    {"difference", TokenBias{{}, Formula::difference}},
+    {"log_square", TokenBias{{}, Formula::log_square}},
+    {"fire", FireBias{}},
+    {"relative", RelativeBias{}},
+    {"contextual", ContextualBias{}},
+};
+inline const char* name_of(BiasForm f) { return kBiasForms[static_cast<int>(f)].name; }
+inline const EveryBias::Any& bias_of(BiasForm f) { return kBiasForms[static_cast<int>(f)].bias; }
 
 }  // namespace bamtrain

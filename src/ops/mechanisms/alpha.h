@@ -38,5 +38,3 @@ struct AlphaBackward {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_OPERATIONS_OF_alpha(X) X(AlphaForward) X(AlphaBackward)

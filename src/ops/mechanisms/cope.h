@@ -47,6 +47,3 @@ struct ContextualBias {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_BIASES_OF_cope(X) X(ContextualBias)
-#define BAMTRAIN_FORMS_OF_cope(X) X(contextual, ContextualBias{})

@@ -114,7 +114,3 @@ struct FireBackward {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_OPERATIONS_OF_fire(X) X(FireForward) X(FireBackward)
-#define BAMTRAIN_BIASES_OF_fire(X) X(FireBias)
-#define BAMTRAIN_FORMS_OF_fire(X) X(fire, FireBias{})

@@ -63,5 +63,3 @@ struct GatedRowsBackward {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_OPERATIONS_OF_gated_rows(X) X(GatedRowsForward) X(GatedRowsBackward)

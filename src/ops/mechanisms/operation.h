@@ -9,11 +9,10 @@
 //   void on_cuda(const cuda::CudaWork&) const;   its launcher: ops/cuda/NAME.cpp
 //   static int64_t cuda_scratch(const WorkspaceShape&);  doubles that it takes, where it takes any
 //
-// and a place in BAMTRAIN_OPERATIONS_OF_name(X) at the header's end, which all.h makes its list of:
-// what runs, checks, counts and times operations knows it from there. The conventions of ops/ops.h
-// hold. theta: a mechanism's parameters, (H) or (H, values) P each, in the order of its
-// parameters(). dtheta likewise, P +=, empty where a parameter is not trained. Formulas are
-// evaluated in fp64.
+// and a place in the list of all.h: what runs, checks, counts and times operations knows it from
+// there. The conventions of ops/ops.h hold. theta: a mechanism's parameters, (H) or (H, values) P
+// each, in the order of its parameters(). dtheta likewise, P +=, empty where a parameter is not
+// trained. Formulas are evaluated in fp64.
 //
 // A bias that attention reads is another such struct, beside the operations that form it, with its
 // Gradients. Both have
@@ -37,8 +36,7 @@
 //   static int64_t cuda_partial(const AttentionShape&);
 //   static void check_on_cuda(const WorkspaceShape&);
 //
-// BAMTRAIN_BIASES_OF_name(X) lists it, BAMTRAIN_FORMS_OF_name(X) its forms: X(form, bias without
-// its tensors).
+// all.h lists it, and its forms.
 
 #include <cstdint>
 

@@ -73,5 +73,3 @@ struct EntropyScale {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_OPERATIONS_OF_scale(X) X(ScaleForward) X(ScaleBackward) X(EntropyScale)

@@ -52,8 +52,3 @@ struct SumsBackward {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_OPERATIONS_OF_sums(X) X(SumsForward) X(SumsBackward)
-#define BAMTRAIN_FORMS_OF_sums(X)                     \
-  X(difference, (TokenBias{{}, Formula::difference})) \
-  X(log_square, (TokenBias{{}, Formula::log_square}))

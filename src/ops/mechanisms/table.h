@@ -90,7 +90,3 @@ struct TableBackward {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_OPERATIONS_OF_table(X) X(TableForward) X(TableBackward)
-#define BAMTRAIN_BIASES_OF_table(X) X(TableBias)
-#define BAMTRAIN_FORMS_OF_table(X) X(table, TableBias{})

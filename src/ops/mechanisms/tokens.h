@@ -43,5 +43,3 @@ struct TokenBias {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_BIASES_OF_tokens(X) X(TokenBias)

@@ -56,6 +56,3 @@ struct RelativeBias {
 };
 
 }  // namespace bamtrain
-
-#define BAMTRAIN_BIASES_OF_transformer_xl(X) X(RelativeBias)
-#define BAMTRAIN_FORMS_OF_transformer_xl(X) X(relative, RelativeBias{})

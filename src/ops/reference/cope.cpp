@@ -11,7 +11,7 @@ using namespace reference;
 
 namespace {
 
-double gate(const LogitPlace& p, int64_t k) { return 1 / (1 + std::exp(-p.s[k - p.first])); }
+double key_gate(const LogitPlace& p, int64_t k) { return 1 / (1 + std::exp(-p.s[k - p.first])); }
 
 /// Between which columns of E (D, n) the key's position lies, and how far from the first.
 struct Position {
@@ -21,7 +21,8 @@ struct Position {
 
   Position(const LogitPlace& p, int64_t n) {
     double sum = 0;  // gates are positive: at the cap it is known
-    for (int64_t k = p.own(); k >= p.j && sum < static_cast<double>(n - 1); --k) sum += gate(p, k);
+    for (int64_t k = p.own(); k >= p.j && sum < static_cast<double>(n - 1); --k)
+      sum += key_gate(p, k);
     counts = sum < static_cast<double>(n - 1);
     const double capped = counts ? sum : static_cast<double>(n - 1);
     low = static_cast<int64_t>(std::floor(capped));
@@ -58,7 +59,7 @@ void ContextualBias::adjoint_in_reference(const Gradients& g, const LogitPlace& 
   }
   if (!at.counts) return;
   for (int64_t k = p.j; k <= p.own(); ++k) {
-    p.ds[k - p.first] += db * slope * gate(p, k) * (1 - gate(p, k));
+    p.ds[k - p.first] += db * slope * key_gate(p, k) * (1 - key_gate(p, k));
   }
 }
 

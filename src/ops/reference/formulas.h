@@ -7,9 +7,7 @@
 namespace bamtrain::reference {
 
 /// b of a row's number, a key's and their distance.
-#define BAMTRAIN_DECLARATION(form, type) \
-  dual::Dual formula_of(type, dual::Dual row, dual::Dual key, double d);
-BAMTRAIN_FORMULAS(BAMTRAIN_DECLARATION)
-#undef BAMTRAIN_DECLARATION
+dual::Dual formula_of(Difference, dual::Dual row, dual::Dual key, double d);
+dual::Dual formula_of(LogSquare, dual::Dual row, dual::Dual key, double d);
 
 }  // namespace bamtrain::reference

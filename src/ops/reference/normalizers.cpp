@@ -53,16 +53,16 @@ double sigmoid(double z) {
   return z > 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
 }
 
-// Of every normalizer: NAME_weights(l), and NAME_adjoint(l, w, dp) of rows whose weights w depend
-// on the logits.
+// Of every normalizer N: weights_of(N(), l), and adjoint_of(N(), l, w, dp) of rows whose weights w
+// depend on the logits.
 
 // --- softmax -------------------------------------------------------------------------------------
 
-RowWeights softmax_weights(const Logits& l) {
+RowWeights weights_of(Softmax, const Logits& l) {
   return softmax_over(l.z, std::vector<bool>(l.z.size(), true));
 }
 
-RowAdjoint softmax_adjoint(const Logits&, const RowWeights& w, const Doubles& dp) {
+RowAdjoint adjoint_of(Softmax, const Logits&, const RowWeights& w, const Doubles& dp) {
   RowAdjoint r;
   centre(r.dz, w.p, dp);
   return r;
@@ -80,7 +80,7 @@ double entmax_weight(double m, double z, double w, double a) {
 }
 
 /// The weight of the largest logit by halving [1/n, 1].
-RowWeights entmax_weights(const Logits& l) {
+RowWeights weights_of(Entmax, const Logits& l) {
   const double a = l.alpha() - 1;
   RowWeights w;
   w.level = *std::max_element(l.z.begin(), l.z.end());
@@ -118,7 +118,7 @@ double entmax_slope(double p, double alpha) {
   return std::pow(x, (2 - alpha) / (alpha - 1));
 }
 
-RowAdjoint entmax_adjoint(const Logits& l, const RowWeights& w, const Doubles& dp) {
+RowAdjoint adjoint_of(Entmax, const Logits& l, const RowWeights& w, const Doubles& dp) {
   RowAdjoint r;
   Doubles u;
   for (double p : w.p) u.push_back(entmax_slope(p, l.alpha()));
@@ -132,7 +132,7 @@ RowAdjoint entmax_adjoint(const Logits& l, const RowWeights& w, const Doubles& d
 
 // --- top-k ---------------------------------------------------------------------------------------
 
-RowWeights topk_weights(const Logits& l) {
+RowWeights weights_of(Topk, const Logits& l) {
   const Doubles& z = l.z;
   const int64_t k = l.a.normalizer.form.keys.of(l.keys(), l.a.k.shape[1]);
   std::vector<size_t> order(z.size());
@@ -151,13 +151,13 @@ RowWeights topk_weights(const Logits& l) {
   return w;
 }
 
-RowAdjoint topk_adjoint(const Logits& l, const RowWeights& w, const Doubles& dp) {
-  return softmax_adjoint(l, w, dp);
+RowAdjoint adjoint_of(Topk, const Logits& l, const RowWeights& w, const Doubles& dp) {
+  return adjoint_of(Softmax(), l, w, dp);
 }
 
 // --- stick-breaking ------------------------------------------------------------------------------
 
-RowWeights stick_breaking_weights(const Logits& l) {
+RowWeights weights_of(StickBreaking, const Logits& l) {
   RowWeights w;
   w.p.assign(l.z.size(), 0);
   w.support = l.keys() - 1;
@@ -171,7 +171,7 @@ RowWeights stick_breaking_weights(const Logits& l) {
 
 /// d log p_m / dz_j = 1 - sigmoid(z_m) for j = m, and -sigmoid(z_j) for j between m and the row's
 /// own.
-RowAdjoint stick_breaking_adjoint(const Logits& l, const RowWeights& w, const Doubles& dp) {
+RowAdjoint adjoint_of(StickBreaking, const Logits& l, const RowWeights& w, const Doubles& dp) {
   const Doubles& z = l.z;
   RowAdjoint r;
   r.dz.assign(z.size(), 0);
@@ -185,28 +185,18 @@ RowAdjoint stick_breaking_adjoint(const Logits& l, const RowWeights& w, const Do
 }  // namespace
 
 RowWeights reference_weights(const Attention& a, int64_t h, const Doubles& z) {
-  switch (a.normalizer.form.kind) {
-#define BAMTRAIN_ENTRY(name) \
-  case NormalizerKind::name: \
-    return name##_weights({a, h, z});
-    BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
-#undef BAMTRAIN_ENTRY
-  }
-  return {};
+  RowWeights w;
+  with_normalizer(a.normalizer.form.kind, [&]<class N>() { w = weights_of(N(), {a, h, z}); });
+  return w;
 }
 
 RowAdjoint reference_adjoint(const Attention& a, int64_t h, const Doubles& z, const RowWeights& w,
                              const Doubles& dp) {
   const NormalizerKind kind = a.normalizer.form.kind;
   if (z.size() == 1 && traits_of(kind).constant_alone()) return {{0}, 0};
-  switch (kind) {
-#define BAMTRAIN_ENTRY(name) \
-  case NormalizerKind::name: \
-    return name##_adjoint({a, h, z}, w, dp);
-    BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
-#undef BAMTRAIN_ENTRY
-  }
-  return {};
+  RowAdjoint r;
+  with_normalizer(kind, [&]<class N>() { r = adjoint_of(N(), {a, h, z}, w, dp); });
+  return r;
 }
 
 }  // namespace bamtrain

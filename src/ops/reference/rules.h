@@ -8,9 +8,6 @@
 namespace bamtrain::reference {
 
 /// The number of a row that sees `keys` keys, from its gates u.
-#define BAMTRAIN_DECLARATION(name, type) \
-  dual::Dual number_of(const type& rule, const dual::Dual* u, int64_t keys);
-BAMTRAIN_RULES(BAMTRAIN_DECLARATION)
-#undef BAMTRAIN_DECLARATION
+dual::Dual number_of(const Adaptive& rule, const dual::Dual* u, int64_t keys);
 
 }  // namespace bamtrain::reference
