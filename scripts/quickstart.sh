@@ -47,28 +47,15 @@ say() { printf '\n== %s\n' "$*"; }
 
 if [ ${#texts[@]} -eq 0 ]; then scripts/setup.sh perl-doc; else scripts/setup.sh; fi
 
-# Kernels take nvcc longer than everything else together: they are compiled for the GPUs that are
-# here, and not at all where there is none (of compute capability 8.0 or later). Says nothing where
-# nvcc does not know one of them: the default holds code for later GPUs.
-cuda_options() {
-  local gpus known gpu
-  gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
-    grep -xE ' *[0-9]+\.[0-9] *' | tr -d ' .' | awk '$1 >= 80' | sort -nu) || true
-  if [ -z "$gpus" ]; then
-    echo -Dcuda=disabled
-    return
-  fi
-  known=$("$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)" --list-gpu-arch 2>/dev/null) || return 0
-  for gpu in $gpus; do
-    grep -qx "compute_$gpu" <<<"$known" || return 0
-  done
-  echo "-Dgpu_architectures=$(paste -sd, <<<"$gpus")"
-}
-
 bin=${BUILD:-build}
 options=()
-# A build that is there keeps what it was configured for.
-[ -f "$bin/build.ninja" ] || mapfile -t options < <(cuda_options)
+# Kernels are compiled for the GPUs that are here, and not at all where there is none. A build that is
+# there keeps what it was configured for.
+if [ ! -f "$bin/build.ninja" ]; then
+  gpus=$(scripts/gpu_architectures.sh)
+  options=("${gpus:+-Dgpu_architectures=$gpus}")
+  [ -n "$gpus" ] || options=(-Dcuda=disabled)
+fi
 say "building${options[*]:+ (${options[*]})}"
 TARGETS="src/bamtrain data_tools/bamdata" scripts/build.sh "${options[@]}"
 

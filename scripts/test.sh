@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
-# Builds everything, runs every test, closes with "N passed, N failed" (test cases). Exits with 1
-# where a test failed. Arguments go to `meson setup`, e.g. -Dmpi=disabled; BUILD names the folder.
+# Builds everything, runs the tests, closes with "N passed, N failed" (test cases). Exits with 1 where a
+# test failed.
+#
+#   scripts/test.sh [--long] [MESON OPTION...]
+#
+# --long adds the tests that are run before a release (CONTRIBUTING.md): hours on two cores. Further
+# arguments go to Meson, e.g. -Dmpi=disabled; BUILD names the build folder. Kernels are compiled for the
+# GPUs that are here, or to intermediate code alone, which is what runs where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export BUILD=${BUILD:-build}
+long=false
+if [ "${1:-}" = --long ]; then
+  long=true
+  shift
+fi
 scripts/setup.sh
-scripts/build.sh "$@"
+gpus=$(scripts/gpu_architectures.sh)
+scripts/build.sh -Dtests=true -Dlong_tests=$long "-Dgpu_architectures=${gpus:-80-virtual}" "$@"
 
 # As many at a time as there are processors, those of many minutes first (priority), those with
 # threads of their own (is_parallel: false) alone.
