@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 #pragma once
 // What the output of `bamdata tokenize` depends on, by the names of the command line.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

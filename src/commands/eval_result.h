@@ -2,7 +2,7 @@
 // What the evaluations of a checkpoint share: the head of a result, its file and the line that
 // says how far one is.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

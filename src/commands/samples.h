@@ -2,7 +2,7 @@
 // Texts that a model writes while it is trained: samples.jsonl.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "config/reader.h"

@@ -2,7 +2,7 @@
 // eval.tasks between JSON and TaskEvaluation: a list of {"task", "lengths", "samples", "seed",
 // "every", "name", <the task's options>}.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

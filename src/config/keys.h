@@ -4,7 +4,7 @@
 // with the nearest name and the comparison on resume all work from this table.
 
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

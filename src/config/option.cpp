@@ -1,5 +1,7 @@
 #include "config/option.h"
 
+#include <nlohmann/json.hpp>
+
 #include "config/mechanism.h"
 #include "core/error.h"
 

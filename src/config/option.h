@@ -2,7 +2,7 @@
 // Options that mechanisms and tasks declare (core/options.h), from JSON to Options; the way back is
 // core/options_json.h.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 #include "config/sources.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 

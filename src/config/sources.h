@@ -2,7 +2,7 @@
 // data.train between JSON and DataSources: the path of shards, a task, or a list of
 // {"path": ..., "weight": ...} and {"task": ..., "weight": ...}; and data.val, one of the former.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "config/origin.h"

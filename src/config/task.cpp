@@ -1,6 +1,7 @@
 #include "config/task.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "config/option.h"
 #include "core/abbreviate.h"

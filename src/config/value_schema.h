@@ -6,7 +6,7 @@
 // their own readers, oneOf and properties.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "core/options_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
 
 namespace bamtrain {

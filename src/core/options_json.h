@@ -1,7 +1,7 @@
 #pragma once
 // Options (core/options.h) as JSON: what config/option.h reads.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "core/options.h"

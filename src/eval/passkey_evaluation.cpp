@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/options_json.h"
 #include "eval/passkey_scores.h"
 #include "eval/retrieval_scores.h"

@@ -2,7 +2,7 @@
 // Passkeys that a model finds (prompts/passkey.h), against length and depth.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "eval/task_scores.h"

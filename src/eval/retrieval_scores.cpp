@@ -1,6 +1,7 @@
 #include "eval/retrieval_scores.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
 

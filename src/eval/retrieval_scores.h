@@ -3,7 +3,7 @@
 // depth, and at a depth over all lengths.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

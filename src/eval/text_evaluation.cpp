@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/memory_source.h"

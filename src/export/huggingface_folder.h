@@ -1,7 +1,7 @@
 #pragma once
 // A checkpoint as a folder that Hugging Face's transformers loads.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 

@@ -1,5 +1,6 @@
 #include "export/tokenizer_json_parts.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/byte_pair_model.h"

@@ -1,7 +1,7 @@
 #pragma once
 // What every tokenizer.json has, whatever the tokenizer.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "data/tokenizer.h"
 

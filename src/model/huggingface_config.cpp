@@ -1,6 +1,7 @@
 #include "model/huggingface_config.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <variant>
 

@@ -1,7 +1,7 @@
 #pragma once
 // config.json of a model in Hugging Face's form.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "core/dtype.h"

@@ -2,7 +2,7 @@
 // What a checkpoint of a run holds beyond the format of checkpoint/: names of tensors, the state,
 // and whether a checkpoint fits a run.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 #pragma once
 // On what a validation pass of a run is measured, for results.json and checkpoint.best.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "data/task_values.h"
 #include "train/run_config.h"

@@ -2,7 +2,7 @@
 // A new run's parameters out of another model: of a Hugging Face folder that `bamtrain export` or
 // anyone else has written.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "checkpoint/checkpoint.h"
 #include "model/parameters.h"

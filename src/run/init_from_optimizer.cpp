@@ -1,6 +1,7 @@
 #include "run/init_from_optimizer.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/part.h"
 #include "core/error.h"

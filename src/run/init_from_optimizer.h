@@ -3,7 +3,7 @@
 // optimizer goes on as if the checkpoint's run did, with this run's data, length and rates.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "model/parameters.h"

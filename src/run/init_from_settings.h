@@ -1,7 +1,7 @@
 #pragma once
 // What config.json of a folder of weights says of its model beside the shapes.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "checkpoint/checkpoint.h"
 #include "train/run_config.h"

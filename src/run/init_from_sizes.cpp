@@ -1,5 +1,7 @@
 #include "run/init_from_sizes.h"
 
+#include <nlohmann/json.hpp>
+
 #include "checkpoint/part.h"
 #include "core/abbreviate.h"
 #include "core/error.h"

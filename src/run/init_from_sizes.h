@@ -1,7 +1,7 @@
 #pragma once
 // Sizes that config.json of a folder of weights says beside its tensors.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "run/init_from_settings.h"

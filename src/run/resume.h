@@ -1,7 +1,7 @@
 #pragma once
 // Where a run continues.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 

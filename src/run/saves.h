@@ -1,7 +1,7 @@
 #pragma once
 // The checkpoints that a run leaves.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "checkpoint/checkpoint.h"

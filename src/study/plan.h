@@ -2,7 +2,7 @@
 // The runs of a study, and how far each is.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

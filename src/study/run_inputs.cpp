@@ -1,6 +1,7 @@
 #include "study/run_inputs.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"

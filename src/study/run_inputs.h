@@ -2,7 +2,7 @@
 // What a run of a study reads, by contents: a path may have other files by now.
 
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

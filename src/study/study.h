@@ -21,7 +21,7 @@
 // Axes "for" rows, which they are where they do not say, make the rows of the table; of those to
 // choose the best value is taken for each row; over those to repeat it has means.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
