@@ -12,6 +12,7 @@
 #include "normalizers/registry.h"
 #include "ops/normalizer_forms.h"
 #include "scales/registry.h"
+#include "thinned.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -105,20 +106,24 @@ TEST_CASE("one query of each text on CUDA agrees with the reference for every he
 
 TEST_CASE("the last queries on CUDA agree with the reference for every normalizer") {
   size_t n = 0;
-  for (const NormalizerForm& form : every_normalizer()) {
+  const std::vector<NormalizerForm> normalizers = every_normalizer();
+  const std::vector<TableForm> tables = table_forms_of_priors();
+  for (size_t row = 0; row < normalizers.size(); ++row) {
+    const NormalizerForm& form = normalizers[row];
     if (form.kind == NormalizerKind::entmax && form.alpha > 2) continue;
-    for (TableForm table : table_forms_of_priors()) {
+    for (size_t column = 0; column < tables.size(); ++column) {
       AttentionCase c;
       c.B = 1 + static_cast<int64_t>(n % 2);
       c.T = 150;
       c.H = 2;
       c.K = 1;
       c.D = 32;
-      c.table = table;
+      c.table = tables[column];
       c.normalizer = form;
       if (traits_of(form.kind).takes_scale) c.scale = kScales[n % 3];
       c.documents = n % 3 == 1;
       const int64_t rows = kRows[n++ % std::size(kRows)];
+      if (!is_run(row, column, 4)) continue;
       check_last(c, rows, Dtype::bf16);
       check_last(c, rows, Dtype::f32);
     }

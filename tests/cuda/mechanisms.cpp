@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "cuda/device.h"
+#include "thinned.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -20,7 +21,9 @@ TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the refe
     if (T == 64) {
       for (const Mechanisms& of : bidirectional_mechanisms()) all.push_back(of);
     }
-    for (const Mechanisms& of : all) {
+    for (size_t n = 0; n < all.size(); ++n) {
+      if (T > 64 && !is_run(n, 0, 3)) continue;
+      const Mechanisms& of = all[n];
       INFO(of.prior.name << " with " << of.scale.name << ", T " << T
                          << (of.causal ? "" : ", bidirectional"));
       check_near(parameter_gradients(f32, of, T), parameter_gradients(reference, of, T), 1e-4);

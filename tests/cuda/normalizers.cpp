@@ -8,6 +8,7 @@
 #include "cuda/attention_shapes.h"
 #include "cuda/device.h"
 #include "ops/normalizer_forms.h"
+#include "thinned.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -38,19 +39,22 @@ bool allowed(const AttentionCase& c) {
 }  // namespace
 
 TEST_CASE("attention on CUDA agrees with the reference with every normalizer and form") {
-  for (const NormalizerForm& form : forms()) {
-    for (TableForm table : kTables) {
-      for (ScaleForm scale : kScales) {
+  const std::vector<NormalizerForm> normalizers = forms();
+  for (size_t row = 0; row < normalizers.size(); ++row) {
+    for (size_t column = 0; column < kTables.size(); ++column) {
+      for (size_t s = 0; s < std::size(kScales); ++s) {
+        if (!is_run(row, column * std::size(kScales) + s, 4)) continue;
+        const ScaleForm scale = kScales[s];
         AttentionCase c;
         c.B = 2;
         c.T = 70;
         c.H = 4;
         c.K = 2;
         c.D = 16;
-        c.table = table;
+        c.table = kTables[column];
         c.scale = scale;
         c.documents = scale != ScaleForm::content;
-        c.normalizer = form;
+        c.normalizer = normalizers[row];
         if (!allowed(c)) continue;
         check_attention(c, Dtype::f32);
         check_attention(c, Dtype::bf16);

@@ -28,9 +28,6 @@ PROGRAMS="tests/cuda/test_cuda_gpu tests/cuda/on_processes_gpu" "$machine/build.
 export LD_LIBRARY_PATH=$build/virtual_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # A Hopper, which takes the intermediate code of older ones.
 export VGPU_CC=90
-# Every register of a kernel in a place of its own: where they share, the largest of the general
-# attention kernels find a predicate overwritten that is still read.
-export VGPU_SHARE_SLOTS=0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

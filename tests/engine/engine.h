@@ -79,10 +79,11 @@ struct Counters {
 };
 Counters& counters();
 
-/// Global memory: filled with NaN, aligned to 16 bytes, its end at a page that cannot be touched
-/// and a mebibyte of such pages on either side. What lies between the buffer and its pages is
-/// verified after every launch.
-void* global_allocate(size_t bytes);
+enum class GlobalFill { poison, zeros };
+/// Global memory: filled with NaN or zeros, aligned to 16 bytes, its end at a page that cannot be
+/// touched and a mebibyte of such pages on either side. What lies between the buffer and its pages
+/// is verified after every launch.
+void* global_allocate(size_t bytes, GlobalFill fill = GlobalFill::poison);
 void global_free(void* buffer);
 
 /// An array in global memory, its elements set and read by the test.

@@ -128,7 +128,7 @@ char* shared_bytes(uint32_t address, size_t n, const Thread& thread, Place at, c
 
 // Global memory ---------------------------------------------------------------------------------
 
-void* global_allocate(size_t bytes) {
+void* global_allocate(size_t bytes, GlobalFill fill) {
   const size_t body = rounded_up(std::max<size_t>(bytes, 1), kAlignment);
   GlobalBuffer b;
   b.page_bytes = rounded_up(body, kPage);
@@ -140,8 +140,11 @@ void* global_allocate(size_t bytes) {
           "memory for a global buffer");
   b.data = b.pages + (b.page_bytes - body);
   b.bytes = bytes;
-  std::memset(b.pages, kRedZoneByte, b.page_bytes);
-  std::memset(b.data, kPoisonByte, bytes);
+  char* const end = b.data + bytes;
+  std::memset(b.pages, kRedZoneByte, static_cast<size_t>(b.data - b.pages));
+  std::memset(end, kRedZoneByte, static_cast<size_t>(b.pages + b.page_bytes - end));
+  // New pages are zeros, and cost nothing until they are written.
+  if (fill == GlobalFill::poison) std::memset(b.data, kPoisonByte, bytes);
   buffers()[reinterpret_cast<uintptr_t>(mapped)] = b;
   return b.data;
 }

@@ -47,9 +47,7 @@ std::string open_device(int index) {
 
 void* allocate(int64_t bytes) {
   require_no_recording();
-  void* memory = engine::global_allocate(static_cast<size_t>(bytes));
-  std::memset(memory, 0, static_cast<size_t>(bytes));
-  return memory;
+  return engine::global_allocate(static_cast<size_t>(bytes), engine::GlobalFill::zeros);
 }
 void release(void* memory) { engine::global_free(memory); }
 int64_t free_memory() { return engine::free_bytes; }

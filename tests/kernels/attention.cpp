@@ -5,6 +5,7 @@
 #include "kernels/attention_backward_queries.cuh"
 #include "kernels/attention_backward_table.cuh"
 #include "kernels/attention_cases.h"
+#include "thinned.h"
 
 using namespace bamtrain;
 using namespace bamtrain::test;
@@ -50,8 +51,10 @@ constexpr AttentionForm kFireAndScale = {BiasForm::fire, true, true};
 }  // namespace
 
 TEST_CASE("attention kernels of every form agree with the reference") {
-  for (const AttentionForm& form : kEveryForm) {
-    for (const AttentionCase& c : kAttentionCases) compare(c, 64, form);
+  for (size_t row = 0; row < std::size(kEveryForm); ++row) {
+    for (size_t column = 0; column < kAttentionCases.size(); ++column) {
+      if (testing::is_run(row, column, 2)) compare(kAttentionCases[column], 64, kEveryForm[row]);
+    }
   }
 }
 

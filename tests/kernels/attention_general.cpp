@@ -3,6 +3,7 @@
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
+#include "thinned.h"
 
 using namespace bamtrain;
 using namespace bamtrain::test;
@@ -61,16 +62,20 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
   compare(c, D, form, attention_values<DeviceBf16>(c, D));
 }
 
-/// Every form of logit with a normalizer that takes it; the named ones first, so that their cases
-/// stay theirs.
+/// f(form, number) for forms of logit with a normalizer that takes it, a fourth of them but for the
+/// long tests; the named ones first, so that their cases stay theirs.
 template <class F>
 void for_forms(const F& f) {
+  size_t n = 0;
   for (const auto* forms : {&kNamedForms, &kOtherForms}) {
-    for (const NormalizerForm& normalizer : every_normalizer()) {
-      for (AttentionForm form : *forms) {
-        if (form.scale && !traits_of(normalizer.kind).takes_scale) continue;
-        form.normalizer = normalizer;
-        f(form);
+    const std::vector<NormalizerForm> normalizers = every_normalizer();
+    for (size_t row = 0; row < normalizers.size(); ++row) {
+      for (size_t column = 0; column < std::size(*forms); ++column) {
+        AttentionForm form = (*forms)[column];
+        form.normalizer = normalizers[row];
+        if (form.scale && !traits_of(form.normalizer.kind).takes_scale) continue;
+        if (testing::is_run(row, column, 4)) f(form, n);
+        ++n;
       }
     }
   }
@@ -84,11 +89,9 @@ AttentionForm table_with(const NormalizerForm& normalizer) {
 }  // namespace
 
 TEST_CASE("general attention kernels agree with the reference, with every normalizer and form") {
-  size_t n = 0;
-  for_forms([&](const AttentionForm& form) {
+  for_forms([](const AttentionForm& form, size_t n) {
     compare(kAttentionCases[n % kAttentionCases.size()], 64, form);
     compare(kAttentionCases[(n + 2) % kAttentionCases.size()], 16, form);
-    ++n;
   });
 }
 
@@ -101,7 +104,7 @@ TEST_CASE("general attention kernels of every head dimension agree with the refe
 }
 
 TEST_CASE("plain attention kernels agree with the reference, with every normalizer and form") {
-  for_forms([&](const AttentionForm& form) {
+  for_forms([](const AttentionForm& form, size_t) {
     for (const AttentionCase& c : {AttentionCase{2, 45, 4, 2, true}, {1, 70, 3, 1, false, 33}}) {
       INFO(text_of(c, 24, form));
       const AttentionValues x = attention_values<float>(c, 24);
@@ -136,7 +139,7 @@ TEST_CASE("general attention kernels give the same bits in every order of thread
 
 TEST_CASE("with general kernels too rows that see one key have gradients that are zero") {
   const AttentionCase c = {2, 140, 2, 1, false, 1};
-  for_forms([&](const AttentionForm& form) {
+  for_forms([&](const AttentionForm& form, size_t) {
     if (!traits_of(form.normalizer.kind).constant_alone()) return;
     INFO(text_of(c, 16, form));
     const AttentionValues x = attention_values<DeviceBf16>(c, 16);

@@ -4,6 +4,7 @@
 #include "catch.h"
 #include "kernels/attention_cases.h"
 #include "kernels/attention_content.h"
+#include "thinned.h"
 
 using namespace bamtrain;
 using namespace bamtrain::test;
@@ -12,14 +13,19 @@ namespace {
 
 constexpr double kBf16 = kRoundoff<DeviceBf16>;
 
-/// Every mix with a normalizer that takes it.
+/// f(form, number) for mixes with a normalizer that takes them, a third of them but for the long
+/// tests.
 template <class F>
-void for_forms(const F& f) {
-  for (const NormalizerForm& normalizer : testing::one_of_every_normalizer({entmax(1.5, true)})) {
-    for (AttentionForm form : kMixedForms) {
-      if (form.scale && !traits_of(normalizer.kind).takes_scale) continue;
-      form.normalizer = normalizer;
-      f(form);
+void for_mixes(const F& f) {
+  size_t n = 0;
+  const auto normalizers = testing::one_of_every_normalizer({entmax(1.5, true)});
+  for (size_t row = 0; row < normalizers.size(); ++row) {
+    for (size_t column = 0; column < std::size(kMixedForms); ++column) {
+      AttentionForm form = kMixedForms[column];
+      form.normalizer = normalizers[row];
+      if (form.scale && !traits_of(form.normalizer.kind).takes_scale) continue;
+      if (testing::is_run(row, column, 3)) f(form, n);
+      ++n;
     }
   }
 }
@@ -104,10 +110,8 @@ void compare_plain(const AttentionCase& c, int D, const AttentionForm& form) {
 }  // namespace
 
 TEST_CASE("mixes of heads on tensor cores agree with the reference in every form") {
-  size_t n = 0;
-  for_forms([&](const AttentionForm& form) {
+  for_mixes([](const AttentionForm& form, size_t n) {
     compare_tiled(kAttentionCases[n % kAttentionCases.size()], n % 2 == 0 ? 64 : 16, form);
-    ++n;
   });
 }
 
@@ -122,6 +126,7 @@ TEST_CASE("gradients of a mix are as good where its hidden layer hardly varies")
 TEST_CASE("mixes of heads on tensor cores take every number of heads up to 32") {
   for (const int H : {1, 12, 16, 18, 32}) {
     for (const size_t n : {4, 7, 9, 11}) {
+      if (!testing::is_run(static_cast<size_t>(H) / 2, n / 2, 2)) continue;
       compare_tiled({2, 70, H, H % 2 == 0 ? H / 2 : 1, true}, 16, kMixedForms[n]);
     }
   }
@@ -132,7 +137,7 @@ TEST_CASE("more heads than tensor cores take are mixed in plain loops") {
 }
 
 TEST_CASE("mixes of heads in plain loops agree with the reference in every form") {
-  for_forms([&](const AttentionForm& form) {
+  for_mixes([](const AttentionForm& form, size_t) {
     compare_plain({2, 45, 4, 2, true}, 24, form);
     compare_plain({1, 70, 3, 1, false, 33}, 24, form);
   });
@@ -140,6 +145,7 @@ TEST_CASE("mixes of heads in plain loops agree with the reference in every form"
 
 TEST_CASE("mixes of heads give the same bits in every order of threads and blocks") {
   for (const size_t n : {1, 8, 11}) {
+    if (n != 8 && !testing::long_tests()) continue;
     check_every_schedule<DeviceBf16>(Kernels::general, {2, 130, 3, 1, true}, 16, kMixedForms[n]);
   }
 }
