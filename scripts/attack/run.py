@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attacks the reliability of a built bamtrain from outside and prints what was tried and lost.
 
-  scripts/attack/run.py --build build [--long] [--seed N] [ATTACK[:SETTING]...]
+  scripts/attack/run.py --build build [--long | --few] [--seed N] [ATTACK[:SETTING]...]
   scripts/attack/run.py --build build --seed N --attempt M ATTACK:SETTING     one attempt again
   scripts/attack/run.py --build build --self-test [ATTACK...]                 can the attacks fail?
 
@@ -74,7 +74,8 @@ class Campaign:
         """The numbers of the attempts to make, and for how many tries."""
         if self.args.attempt is not None:
             return [self.args.attempt], 1
-        return attack.attempts(self.args.long), attack.quota(self.args.long)
+        quota = attack.quota(self.args.long)
+        return attack.attempts(self.args.long), max(1, quota // 4) if self.args.few else quota
 
     def run(self, name, setting):
         """The row of an attack in a setting."""
@@ -205,7 +206,9 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--long", action="store_true", help="hours by hand instead of minutes")
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument("--long", action="store_true", help="hours by hand instead of minutes")
+    amount.add_argument("--few", action="store_true", help="a quarter of the tries")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attempt", type=int, help="only this one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(),
