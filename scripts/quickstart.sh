@@ -106,7 +106,8 @@ if [ ! -d "$out/data" ]; then
     --val-fraction 0.05 --output "$out/data" "$out"/text/*.txt
 fi
 
-# The same config, text and budget but for the prior and the scale.
+# The same config, text and budget but for the prior and the scale: RoPE has no parameters of its own,
+# whose learning rate the config multiplies.
 train() {
   say "training $1 in $out/$1"
   "$bin"/src/bamtrain --config configs/extrapolation.json --set name="$1" --set out_dir="$out/$1" \
@@ -114,7 +115,7 @@ train() {
 }
 train bam-ssmax
 train rope --set 'model.attention.prior={"name":"rope","theta":10000}' \
-  --set model.attention.scale=none
+  --set model.attention.scale=none --set 'optimizer.lr_multipliers={}'
 
 say "BAM + SSMax and RoPE past the training length"
 "$bin"/src/bamtrain report "$out/bam-ssmax" "$out/rope" --output "$out/report.html"

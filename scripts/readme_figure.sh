@@ -8,13 +8,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${1:-build}/src/bamtrain
 
-run() {  # NAME PRIOR SCALE
+run() {  # NAME PRIOR SCALE LR_MULTIPLIERS
   for seed in 1 2 3; do
     "$program" --config configs/extrapolation.json --set name="$1" --set out_dir="out/readme/$1-$seed" \
-      --set seed=$seed --set model.attention.prior="$2" --set model.attention.scale="$3" >/dev/null
+      --set seed=$seed --set model.attention.prior="$2" --set model.attention.scale="$3" \
+      --set "optimizer.lr_multipliers=$4" >/dev/null
   done
 }
-run bam-ssmax bam ssmax
-run alibi alibi none
-run rope rope none
+run bam-ssmax bam ssmax '{"prior": 10}'
+run alibi alibi none '{}'
+run rope rope none '{}'
 "$program" report out/readme/*-[123] --figure perplexity-last --width 120 --output bench/results/perplexity.svg
