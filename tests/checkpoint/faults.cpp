@@ -10,7 +10,7 @@
 namespace bamtrain {
 namespace {
 
-struct Plan {
+struct FaultPlan {
   int64_t first = 0;     // the number of the operation that fails, from 1
   bool lasting = false;  // all of its kind that follow fail too
   int error = 0;
@@ -18,23 +18,23 @@ struct Plan {
   bool failed = false;
   FileOp op = FileOp::write;
 };
-Plan g_plan;
+FaultPlan g_fault_plan;
 
 int fail_as_planned(FileOp op, const std::string&, const std::string&) {
-  ++g_plan.seen;
-  if (g_plan.seen < g_plan.first) return 0;
-  if (g_plan.seen == g_plan.first) {
-    g_plan.op = op;
-    g_plan.failed = true;
-    return g_plan.error;
+  ++g_fault_plan.seen;
+  if (g_fault_plan.seen < g_fault_plan.first) return 0;
+  if (g_fault_plan.seen == g_fault_plan.first) {
+    g_fault_plan.op = op;
+    g_fault_plan.failed = true;
+    return g_fault_plan.error;
   }
-  return g_plan.lasting && op == g_plan.op ? g_plan.error : 0;
+  return g_fault_plan.lasting && op == g_fault_plan.op ? g_fault_plan.error : 0;
 }
 
 /// The message of the Error that the change ends in, or else its first warning; "" where it
 /// succeeds.
-std::string change_with(const Plan& plan, const Scenario& scenario, const std::string& out) {
-  g_plan = plan;
+std::string change_with(const FaultPlan& plan, const Scenario& scenario, const std::string& out) {
+  g_fault_plan = plan;
   set_file_fault(fail_as_planned);
   g_warnings.clear();
   std::string message;
@@ -57,7 +57,7 @@ TEST_CASE("whichever operation fails, the last good checkpoint stays and the tem
           const TemporaryFolder out;
           scenario.prepare(out.path());
           const std::string message = change_with({n, lasting, error}, scenario, out.path());
-          if (!g_plan.failed) {
+          if (!g_fault_plan.failed) {
             CHECK(message == "");
             CHECK(newest_tag(out.path()) == scenario.after);
             CHECK(names_in(out.path()) == scenario.remaining);

@@ -69,7 +69,7 @@ class Disk {
 
 enum class Loss { nothing, no_rename, last_rename, all_renames };
 
-struct Plan {
+struct DeathPlan {
   int64_t last = 0;  // the operation, counted from 1, before which the process dies
   Loss loss = Loss::nothing;
   int64_t seen = 0;
@@ -77,25 +77,29 @@ struct Plan {
   FileOp op = FileOp::write;  // the operation before
   std::string path, target;
 };
-Plan g_plan;
+DeathPlan g_death_plan;
 
 constexpr int kCompleted = 10, kDied = 11, kBroken = 12;
 
 void lose_as_planned() {
-  if (g_plan.seen > 0) g_plan.disk.note(g_plan.op, g_plan.path, g_plan.target);
-  if (g_plan.loss == Loss::nothing) return;
-  g_plan.disk.lose(g_plan.loss == Loss::no_rename ? 0 : g_plan.loss == Loss::last_rename ? 1 : 99);
+  if (g_death_plan.seen > 0)
+    g_death_plan.disk.note(g_death_plan.op, g_death_plan.path, g_death_plan.target);
+  if (g_death_plan.loss == Loss::nothing) return;
+  g_death_plan.disk.lose(g_death_plan.loss == Loss::no_rename     ? 0
+                         : g_death_plan.loss == Loss::last_rename ? 1
+                                                                  : 99);
 }
 
 int die_as_planned(FileOp op, const std::string& path, const std::string& target) {
-  if (g_plan.seen + 1 == g_plan.last) {
+  if (g_death_plan.seen + 1 == g_death_plan.last) {
     lose_as_planned();
     ::_exit(kDied);
   }
-  if (g_plan.seen++ > 0) g_plan.disk.note(g_plan.op, g_plan.path, g_plan.target);
-  g_plan.op = op;
-  g_plan.path = path;
-  g_plan.target = target;
+  if (g_death_plan.seen++ > 0)
+    g_death_plan.disk.note(g_death_plan.op, g_death_plan.path, g_death_plan.target);
+  g_death_plan.op = op;
+  g_death_plan.path = path;
+  g_death_plan.target = target;
   return 0;
 }
 
@@ -105,10 +109,10 @@ int change_in_process(int64_t last, Loss loss, const Scenario& scenario, const s
   require(child >= 0, "a second process");
   if (child == 0) {
     try {
-      g_plan.last = last;
-      g_plan.loss = loss;
+      g_death_plan.last = last;
+      g_death_plan.loss = loss;
       for (const auto& [from, to] : scenario.unsynced) {
-        g_plan.disk.note(FileOp::rename, out + "/" + from, out + "/" + to);
+        g_death_plan.disk.note(FileOp::rename, out + "/" + from, out + "/" + to);
       }
       set_file_fault(die_as_planned);
       scenario.change(out);

@@ -18,10 +18,8 @@ json config_with(const json& tasks) {
   return c;
 }
 
-RunConfig read(const json& c) { return read_run_config_text(c.dump(), "run.json", {}); }
-
 /// Of an entry that begins with these members.
-std::string refusal(const std::string& entry) {
+std::string entry_refusal(const std::string& entry) {
   return message(config_with(json::array({json::parse(entry)})).dump());
 }
 
@@ -41,7 +39,7 @@ json measured() {
 }  // namespace
 
 TEST_CASE("an entry says what is measured, lengths in order, and leaves the rest to defaults") {
-  const RunConfig c = read(config_with(json::parse(R"([
+  const RunConfig c = read_config(config_with(json::parse(R"([
       {"task": "flip_flop", "ignore": "dense", "lengths": [64, 9], "samples": 7, "seed": 3,
        "every": 5, "name": "n"},
       {"task": "copy"}])")));
@@ -59,14 +57,14 @@ TEST_CASE("an entry says what is measured, lengths in order, and leaves the rest
   CHECK(bare.trained().samples == 1000);
   CHECK(bare.trained().seed == 0);
   CHECK(bare.every == 0);
-  CHECK(read(json::parse(kValid)).eval.tasks.empty());
+  CHECK(read_config(json::parse(kValid)).eval.tasks.empty());
 }
 
 TEST_CASE("a run that is measured on tasks is resolved, and read again, the same") {
   json given = config_with(json::parse(
       R"([{"task": "flip_flop", "lengths": [9, 6], "every": 5}, {"task": "copy", "seed": 4}])"));
   given["checkpoint"]["best"] = {{"metric", "flip_flop@6/exact_match"}, {"mode", "max"}};
-  const json resolved = resolved_json(read(given));
+  const json resolved = resolved_json(read_config(given));
   CHECK(resolved["eval"]["tasks"] == json::parse(R"([
       {"task": "flip_flop", "ignore": "sparse", "lengths": [6, 9], "samples": 1000, "seed": 0,
        "every": 5, "bleu": false, "name": "flip_flop"},
@@ -74,7 +72,7 @@ TEST_CASE("a run that is measured on tasks is resolved, and read again, the same
        "bleu": false, "name": "copy"}])"));
   CHECK(resolved["checkpoint"]["best"] ==
         json{{"metric", "flip_flop@6/exact_match"}, {"mode", "max"}});
-  CHECK(json(resolved_json(read(resolved))) == resolved);
+  CHECK(json(resolved_json(read_config(resolved))) == resolved);
   CHECK(json(resolved_json(valid_with({})))["checkpoint"]["best"] ==
         json{{"metric", ""}, {"mode", "min"}});
 }
@@ -105,50 +103,55 @@ TEST_CASE("what is no evaluation of a task is refused, by the number of its entr
         message(config_with(json::array({{{"task", "copy"}}, json::parse(value)})).dump()),
         {"run.json: eval.tasks[1]:", "a task, {\"task\": NAME", "name the task"});
   }
-  check_mentions(refusal(R"({"task": "copi"})"), {"eval.tasks[0].task", "did you mean \"copy\"?"});
-  check_mentions(refusal(R"({"task": 3})"), {"eval.tasks[0].task", "string"});
-  check_mentions(refusal(R"({"task": "copy", "length": [5, 9]})"),
+  check_mentions(entry_refusal(R"({"task": "copi"})"),
+                 {"eval.tasks[0].task", "did you mean \"copy\"?"});
+  check_mentions(entry_refusal(R"({"task": 3})"), {"eval.tasks[0].task", "string"});
+  check_mentions(entry_refusal(R"({"task": "copy", "length": [5, 9]})"),
                  {"eval.tasks[0].length:", "a range that is drawn from", "write \"lengths\""});
-  check_mentions(refusal(R"({"task": "copy", "sample": 5})"),
+  check_mentions(entry_refusal(R"({"task": "copy", "sample": 5})"),
                  {"eval.tasks[0].sample:", "unknown key", "did you mean", "samples"});
-  check_mentions(refusal(R"({"task": "copy", "ignore": "dense"})"),
+  check_mentions(entry_refusal(R"({"task": "copy", "ignore": "dense"})"),
                  {"eval.tasks[0].ignore:", "unknown key", "lengths", "every"});
-  check_mentions(refusal(R"({"task": "copy", "weight": 1})"), {"eval.tasks[0].weight:"});
-  check_mentions(refusal(R"({"task": "flip_flop", "ignore": "dens"})"),
+  check_mentions(entry_refusal(R"({"task": "copy", "weight": 1})"), {"eval.tasks[0].weight:"});
+  check_mentions(entry_refusal(R"({"task": "flip_flop", "ignore": "dens"})"),
                  {"eval.tasks[0].ignore", "did you mean \"dense\"?"});
 }
 
 TEST_CASE("members of an evaluation have types and limits") {
-  check_mentions(refusal(R"({"task": "copy", "lengths": []})"),
+  check_mentions(entry_refusal(R"({"task": "copy", "lengths": []})"),
                  {"eval.tasks[0].lengths:", "at least one length", "leave lengths out"});
-  check_mentions(refusal(R"({"task": "copy", "lengths": [5, 9, 5]})"), {"eval.tasks[0].lengths"});
-  check_mentions(refusal(R"({"task": "copy", "lengths": [5, 0]})"), {"eval.tasks[0].lengths"});
-  check_mentions(refusal(R"({"task": "copy", "lengths": 5})"), {"eval.tasks[0].lengths"});
+  check_mentions(entry_refusal(R"({"task": "copy", "lengths": [5, 9, 5]})"),
+                 {"eval.tasks[0].lengths"});
+  check_mentions(entry_refusal(R"({"task": "copy", "lengths": [5, 0]})"),
+                 {"eval.tasks[0].lengths"});
+  check_mentions(entry_refusal(R"({"task": "copy", "lengths": 5})"), {"eval.tasks[0].lengths"});
   // Of the task: at either end.
-  check_mentions(refusal(R"({"task": "mqmtar", "lengths": [64, 7]})"),
+  check_mentions(entry_refusal(R"({"task": "mqmtar", "lengths": [64, 7]})"),
                  {"eval.tasks[0].lengths", "from 8 to 75000"});
-  check_mentions(refusal(R"({"task": "mqmtar", "lengths": [64, 75001]})"),
+  check_mentions(entry_refusal(R"({"task": "mqmtar", "lengths": [64, 75001]})"),
                  {"eval.tasks[0].lengths", "from 8 to 75000"});
   for (const char* member :
        {R"("samples": 0)", R"("samples": 1.5)", R"("samples": 2147483649)", R"("seed": -1)",
         R"("seed": "x")", R"("every": -1)", R"("every": null)", R"("name": "")", R"("name": 3)"}) {
     INFO(member);
     const std::string key = json::parse("{" + std::string(member) + "}").items().begin().key();
-    check_mentions(refusal(R"({"task": "copy", )" + std::string(member) + "}"),
+    check_mentions(entry_refusal(R"({"task": "copy", )" + std::string(member) + "}"),
                    {("eval.tasks[0]." + key).c_str()});
   }
-  CHECK(refusal(R"({"task": "copy", "samples": 2147483648, "seed": 9223372036854775807})").empty());
+  CHECK(entry_refusal(R"({"task": "copy", "samples": 2147483648, "seed": 9223372036854775807})")
+            .empty());
 }
 
 TEST_CASE("BLEU is of tasks whose answers are continued, and files are no tasks to measure") {
-  CHECK(refusal(R"({"task": "sort", "bleu": true})").empty());
-  check_mentions(refusal(R"({"task": "two_back", "bleu": true})"),
+  CHECK(entry_refusal(R"({"task": "sort", "bleu": true})").empty());
+  check_mentions(entry_refusal(R"({"task": "two_back", "bleu": true})"),
                  {"eval.tasks[0].bleu", "two_back"});
-  check_mentions(refusal(R"({"task": "file", "path": "x"})"), {"eval.tasks[0].task", "data.val"});
+  check_mentions(entry_refusal(R"({"task": "file", "path": "x"})"),
+                 {"eval.tasks[0].task", "data.val"});
 }
 
 TEST_CASE("an entry of texts has its task's options, and results of its parts") {
-  const RunConfig c = read(config_with(json::parse(R"([
+  const RunConfig c = read_config(config_with(json::parse(R"([
       {"task": "passkey", "lengths": [512, 0], "digits": 6, "prefix_digits": 1, "every": 3},
       {"task": "niah", "tasks": ["vt", "niah_single_1"], "lengths": [1024], "seed": 2,
        "name": "ruler"},
@@ -169,7 +172,7 @@ TEST_CASE("an entry of texts has its task's options, and results of its parts") 
   CHECK(results == std::vector<std::string>{"passkey@0", "passkey@512", "ruler.vt@1024",
                                             "ruler.niah_single_1@1024", "cwe@2048", "hellaswag"});
   const json resolved = resolved_json(c);
-  CHECK(json(resolved_json(read(resolved))) == resolved);
+  CHECK(json(resolved_json(read_config(resolved))) == resolved);
 }
 
 TEST_CASE("passkeys are measured as the run is trained on them, where an entry leaves it open") {
@@ -180,7 +183,7 @@ TEST_CASE("passkeys are measured as the run is trained on them, where an entry l
   c["train"].erase("tokens_per_step");
   c["train"]["sequences_per_step"] = 8;
   const auto digits = [&](size_t entry) {
-    const RunConfig config = read(c);
+    const RunConfig config = read_config(c);
     const Options& o = std::get<TextTaskRequest>(config.eval.tasks[entry].request).options;
     CHECK(o.flag("bos"));
     CHECK(o.text("tokenizer").empty());
@@ -195,7 +198,7 @@ TEST_CASE("passkeys are measured as the run is trained on them, where an entry l
 TEST_CASE("an entry of texts names what it cannot be asked") {
   const auto mentions = [](const char* entry, const char* key) {
     INFO(entry);
-    check_mentions(refusal(entry), {key});
+    check_mentions(entry_refusal(entry), {key});
   };
   mentions(R"({"task": "passkey", "lengths": []})", "eval.tasks[0].lengths");
   mentions(R"({"task": "passkey", "lengths": [-1]})", "eval.tasks[0].lengths");
@@ -246,7 +249,7 @@ TEST_CASE("what the model could not be measured on is refused") {
   json c = config_with(json::array({entry_of("")}));
   c["model"]["vocab"] = 36;
   check_mentions(message(c.dump()), {"model.vocab", "at least the 37 ids of \"copy\"", "36"});
-  check_mentions(refusal(R"({"task": "even_pairs"})"), {"eval.tasks[0]", "read all others"});
+  check_mentions(entry_refusal(R"({"task": "even_pairs"})"), {"eval.tasks[0]", "read all others"});
   // Of 8 tokens: these, their copy and two marks, the last of which is no input.
   const auto with_attention = [](const char* attention) {
     json c = config_with(json::array({entry_of("")}));
@@ -254,7 +257,7 @@ TEST_CASE("what the model could not be measured on is refused") {
     return c;
   };
   c = with_attention(R"({"prior": {"name": "learned", "positions": 17}})");
-  const int64_t most = read(config_with(json::array({entry_of("")})))
+  const int64_t most = read_config(config_with(json::array({entry_of("")})))
                            .eval.tasks[0]
                            .trained()
                            .task.info->most_inputs(8);
@@ -279,7 +282,7 @@ TEST_CASE("the best checkpoint is chosen by what is measured while the run train
   const std::vector<std::string> known = {"validation/loss",    "flip@6/loss", "flip@6/accuracy",
                                           "flip@6/exact_match", "flip@9/loss", "flip@9/accuracy",
                                           "flip@9/exact_match"};
-  CHECK(metrics_while_training(read(measured())) == known);
+  CHECK(metrics_while_training(read_config(measured())) == known);
   for (const std::string& metric : known) {
     json c = measured();
     c["checkpoint"]["best"] = {{"metric", metric}, {"mode", "max"}};
@@ -316,10 +319,10 @@ TEST_CASE("the best checkpoint is chosen by what is measured while the run train
 TEST_CASE("a run has results of validation, of its tasks and of perplexity against length") {
   json c = measured();
   c["eval"]["lengths"] = {16, 32};
-  CHECK(results_of(read(c)) == std::vector<std::string>{"validation", "flip@6", "flip@9", "copy@8",
-                                                        "windows@16", "windows@32", "last@16",
-                                                        "last@32"});
-  CHECK(results_of(read(json::parse(kValid))).empty());
+  CHECK(results_of(read_config(c)) == std::vector<std::string>{"validation", "flip@6", "flip@9",
+                                                               "copy@8", "windows@16", "windows@32",
+                                                               "last@16", "last@32"});
+  CHECK(results_of(read_config(json::parse(kValid))).empty());
 }
 
 TEST_CASE("an evaluation of a checkpoint asks nothing of the run's own evaluations") {

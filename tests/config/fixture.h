@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -37,6 +36,15 @@ inline bamtrain::RunConfig valid_with(const std::vector<std::string>& overrides,
   return bamtrain::read_run_config_text(kValid, "run.json", overrides, use);
 }
 
+inline bamtrain::RunConfig read_config(const nlohmann::json& c) {
+  return bamtrain::read_run_config_text(c.dump(), "run.json", {});
+}
+
+/// model.attention.prior as a resolved configuration has it.
+inline nlohmann::json prior_of(const bamtrain::RunConfig& c) {
+  return nlohmann::json(bamtrain::resolved_json(c))["model"]["attention"]["prior"];
+}
+
 /// The message of the error that reading gives; empty where there is none.
 inline std::string message(const std::string& text, const std::vector<std::string>& overrides = {},
                            bamtrain::ExitCode code = bamtrain::ExitCode::config) {
@@ -57,9 +65,9 @@ inline std::string replaced(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-inline void check_mentions(const std::string& text, std::initializer_list<const char*> parts) {
+inline void check_mentions(const std::string& text, const std::vector<std::string>& parts) {
   INFO("the message: " << text);
-  for (const char* part : parts) {
+  for (const std::string& part : parts) {
     INFO("must mention: " << part);
     CHECK(text.find(part) != std::string::npos);
   }

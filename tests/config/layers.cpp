@@ -20,20 +20,16 @@ std::string with_prior(const std::string& prior) {
   return document.dump();
 }
 
-bamtrain::RunConfig read(const std::string& prior, const Names& overrides = {}) {
+bamtrain::RunConfig read_with_prior(const std::string& prior, const Names& overrides = {}) {
   return bamtrain::read_run_config_text(with_prior(prior), "run.json", overrides);
 }
 
 const std::string kPair = R"([{"name": "rope", "theta": 100}, {"name": "bam", "train": []}])";
 
-json prior_of(const bamtrain::RunConfig& c) {
-  return json(resolved_json(c))["model"]["attention"]["prior"];
-}
-
 }  // namespace
 
 TEST_CASE("a list of priors serves the layers in turn") {
-  const auto prior = read(kPair).model.attention.prior;
+  const auto prior = read_with_prior(kPair).model.attention.prior;
   REQUIRE(prior.pattern.size() == 2);
   for (int64_t l = 0; l < 4; ++l) CHECK(prior.of(l).name() == (l % 2 == 0 ? "rope" : "bam"));
   CHECK(prior.of(2).options.number("theta") == 100.0);
@@ -42,7 +38,7 @@ TEST_CASE("a list of priors serves the layers in turn") {
 }
 
 TEST_CASE("a list is written with every option, and reads back equal") {
-  const auto c = read(kPair);
+  const auto c = read_with_prior(kPair);
   const json written = prior_of(c);
   REQUIRE(written.is_array());
   CHECK(written[0] == json({{"name", "rope"},
@@ -60,7 +56,7 @@ TEST_CASE("a list is written with every option, and reads back equal") {
 }
 
 TEST_CASE("a list of one is the prior alone") {
-  CHECK(prior_of(read(R"([{"name": "nope"}])")) == json({{"name", "nope"}}));
+  CHECK(prior_of(read_with_prior(R"([{"name": "nope"}])")) == json({{"name", "nope"}}));
 }
 
 TEST_CASE("a list whose length does not divide the layers is refused") {
@@ -139,12 +135,12 @@ TEST_CASE("multipliers know the parameters of every prior of a list") {
 }
 
 TEST_CASE("an override replaces a list whole, by objects or by bare names") {
-  CHECK(prior_of(read(kPair, {"model.attention.prior=alibi"}))["name"] == "alibi");
+  CHECK(prior_of(read_with_prior(kPair, {"model.attention.prior=alibi"}))["name"] == "alibi");
   const auto names =
-      read(R"({"name": "nope"})", {"model.attention.prior=[\"rope_local\",\"nope\"]"});
+      read_with_prior(R"({"name": "nope"})", {"model.attention.prior=[\"rope_local\",\"nope\"]"});
   CHECK(names.model.attention.prior.names() == "rope_local, nope");
-  const auto objects = read(R"({"name": "nope"})",
-                            {"model.attention.prior=[{\"name\":\"rope\",\"theta\":7},\"nope\"]"});
+  const auto objects = read_with_prior(
+      R"({"name": "nope"})", {"model.attention.prior=[{\"name\":\"rope\",\"theta\":7},\"nope\"]"});
   CHECK(objects.model.attention.prior.of(2).options.number("theta") == 7.0);
   check_mentions(message(with_prior(kPair), {"model.attention.prior=[\"rope\",\"noope\"]"}),
                  {"--set model.attention.prior=[",
@@ -163,13 +159,13 @@ TEST_CASE("an override of a part of a list says how to write the list") {
 }
 
 TEST_CASE("a resumed run has the priors of the run before, in every layer") {
-  const json before = resolved_json(read(kPair));
+  const json before = resolved_json(read_with_prior(kPair));
   CHECK(keys_refused_on_resume(before, before, {}).empty());
-  const json other =
-      resolved_json(read(R"([{"name": "rope", "theta": 101}, {"name": "bam", "train": []}])"));
+  const json other = resolved_json(
+      read_with_prior(R"([{"name": "rope", "theta": 101}, {"name": "bam", "train": []}])"));
   CHECK(keys_refused_on_resume(before, other, {}) == Names{"model.attention.prior"});
   CHECK(keys_refused_on_resume(before, other, {"model.attention.prior"}).empty());
-  const json object = resolved_json(read(R"({"name": "nope"})"));
+  const json object = resolved_json(read_with_prior(R"({"name": "nope"})"));
   CHECK(keys_refused_on_resume(before, object, {}) ==
         Names{"model.attention.prior", "model.attention.prior.name"});
   // An option that the earlier run's program did not know is at its default.

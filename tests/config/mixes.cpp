@@ -11,17 +11,13 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-const std::string kDape =
+const std::string kDapeOverKerple =
     R"(model.attention.prior={"name": "dape", "base": {"name": "kerple", "kernel": "power"}})";
-
-json prior_of(const bamtrain::RunConfig& c) {
-  return json(resolved_json(c))["model"]["attention"]["prior"];
-}
 
 }  // namespace
 
 TEST_CASE("a mix stands beside its base, and is written with every option of both") {
-  const auto c = valid_with({kDape});
+  const auto c = valid_with({kDapeOverKerple});
   CHECK(c.model.attention.prior.of(1).name() == "kerple");
   CHECK(c.model.attention.prior.of(1).options.text("kernel") == "power");
   CHECK(c.model.attention.prior.mix_of(1).name() == "dape");
@@ -43,12 +39,12 @@ TEST_CASE("a mix by its name alone is over kerple, and a base may be a name") {
 }
 
 TEST_CASE("overrides reach a mix, its base and the base's options") {
-  const auto c = valid_with(
-      {kDape, "model.attention.prior.hidden=8", "model.attention.prior.base.kernel=logarithmic"});
+  const auto c = valid_with({kDapeOverKerple, "model.attention.prior.hidden=8",
+                             "model.attention.prior.base.kernel=logarithmic"});
   CHECK(c.model.attention.prior.mix_of(0).options.number("hidden") == 8);
   CHECK(c.model.attention.prior.of(0).options.text("kernel") == "logarithmic");
   const auto other = valid_with(
-      {kDape, "model.attention.prior.base=rope", "model.attention.prior.base.theta=123"});
+      {kDapeOverKerple, "model.attention.prior.base=rope", "model.attention.prior.base.theta=123"});
   CHECK(other.model.attention.prior.of(0).options.number("theta") == 123);
   CHECK(other.model.attention.prior.mix_of(0).name() == "dape");
   const auto renamed = valid_with({"model.attention.prior={\"name\":\"dape\",\"base\":\"nope\"}",
@@ -174,7 +170,7 @@ TEST_CASE("a base that adds no bias takes every variant that reads scores") {
 }
 
 TEST_CASE("a resumed run's mix may leave open what has its default, and not differ") {
-  const json now = resolved_json(valid_with({kDape}));
+  const json now = resolved_json(valid_with({kDapeOverKerple}));
   json before = now;
   before["model"]["attention"]["prior"].erase("hidden");
   before["model"]["attention"]["prior"]["base"].erase("decay");

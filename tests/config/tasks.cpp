@@ -20,14 +20,12 @@ json task_config(const std::string& task = R"({"task": "copy", "length": [4, 20]
   return c;
 }
 
-RunConfig read(const json& c) { return read_run_config_text(c.dump(), "run.json", {}); }
-
 std::string refusal(const json& c) { return message(c.dump()); }
 
 }  // namespace
 
 TEST_CASE("a task gives what shards would have to say") {
-  const RunConfig c = read(task_config());
+  const RunConfig c = read_config(task_config());
   REQUIRE(c.data.train.list.size() == 1);
   const TaskChoice& task = *c.data.train.list[0].task;
   CHECK(task.info->name == "copy");
@@ -39,7 +37,7 @@ TEST_CASE("a task gives what shards would have to say") {
   // Of several tasks the largest.
   json two = task_config(R"([{"task": "copy", "weight": 1},
                              {"task": "flip_flop", "ignore": "dense", "weight": 2}])");
-  const RunConfig both = read(two);
+  const RunConfig both = read_config(two);
   CHECK(both.data.sequence_length == 2 * 64 + 2);
   CHECK(both.data.train.list[1].task->options.text("ignore") == "dense");
   CHECK(both.data.train.list[1].weight == 2);
@@ -54,9 +52,9 @@ TEST_CASE("a run on tasks is resolved, and read again, the same") {
     c["model"]["vocab"] = 40;
     c["data"]["sequence_length"] = 130;
     c["data"]["val"] = {{"task", "copy"}, {"length", {5, 5}}};
-    const RunConfig first = read(c);
+    const RunConfig first = read_config(c);
     const json resolved = resolved_json(first);
-    const RunConfig again = read(resolved);
+    const RunConfig again = read_config(resolved);
     CHECK(again.data.train.list == first.data.train.list);
     CHECK(again.data.val_task == first.data.val_task);
     CHECK(json(resolved_json(again)) == resolved);
@@ -118,13 +116,13 @@ TEST_CASE("what a run on a task needs and has not is an error") {
 
 TEST_CASE("a head of classes is for tasks alone, and no more than they ask for") {
   json c = task_config();
-  CHECK(read(c).model.classes == 0);
-  CHECK(read(c).model.outputs() == 37);
+  CHECK(read_config(c).model.classes == 0);
+  CHECK(read_config(c).model.outputs() == 37);
   c["model"]["classes"] = 37;  // as many as ids
-  CHECK(read(c).model.classes == 0);
+  CHECK(read_config(c).model.classes == 0);
   c["model"]["classes"] = 40;
-  CHECK(read(c).model.classes == 40);
-  CHECK(read(resolved_json(read(c))).model.classes == 40);
+  CHECK(read_config(c).model.classes == 40);
+  CHECK(read_config(resolved_json(read_config(c))).model.classes == 40);
   c["model"]["tied"] = true;
   check_mentions(refusal(c), {"model.tied", "false with model.classes = 40"});
   c["model"]["tied"] = false;
@@ -178,7 +176,7 @@ TEST_CASE("configurations of tasks have the paper's figures") {
     INFO(file.string());
     const RunConfig c = read_run_config(file.string(), {});
     CHECK(c.name == name);
-    CHECK(read(resolved_json(c)).model.vocab == c.model.vocab);
+    CHECK(read_config(resolved_json(c)).model.vocab == c.model.vocab);
     REQUIRE(c.data.val_task.has_value());
     const TaskChoice& task = *c.data.val_task;
     CHECK(task.lengths == task.info->lengths);
@@ -245,7 +243,7 @@ TEST_CASE("configurations of max retrieval have the paper's figures") {
     INFO(file.string());
     const RunConfig c = read_run_config(file.string(), {});
     CHECK(c.name == name);
-    CHECK(json(resolved_json(read(resolved_json(c)))) == json(resolved_json(c)));
+    CHECK(json(resolved_json(read_config(resolved_json(c)))) == json(resolved_json(c)));
     CHECK(c.model.kind == ModelKind::max_retrieval);
     CHECK(c.model.outputs() == 10);
     CHECK(c.model.mlp.kind == MlpKind::gelu_erf);
@@ -278,7 +276,7 @@ TEST_CASE("the model of max_retrieval takes what it reads, and refuses the rest 
                     {"heads", 1},
                     {"mlp", {{"kind", "gelu_erf"}, {"hidden", 16}}}};
   REQUIRE(refusal(valid).empty());
-  CHECK(read(valid).model.outputs() == 10);
+  CHECK(read_config(valid).model.outputs() == 10);
   const auto with = [&](const char* pointer, const json& value) {
     json c = valid;
     c[json::json_pointer(pointer)] = value;
@@ -354,12 +352,12 @@ TEST_CASE("a passkey has ids of a tokenizer, whose number is the user's to give"
   json c = task_config(task(R"(, "digits": 6, "prefix_digits": 1, "length": [100, 300])"));
   c["model"]["vocab"] = 400;
   c["data"]["val"] = c["data"]["train"];
-  const RunConfig read_once = read(c);
+  const RunConfig read_once = read_config(c);
   CHECK(read_once.data.sequence_length == 300 + 9);
   CHECK(read_once.data.train.list[0].task->lengths == LengthRange{100, 300});
   CHECK(read_once.data.train.list[0].task->options.text("question") == "published");
   const json resolved = resolved_json(read_once);
-  CHECK(json(resolved_json(read(resolved))) == resolved);
+  CHECK(json(resolved_json(read_config(resolved))) == resolved);
   check_mentions(refusal(task_config(R"({"task": "passkey"})")),
                  {"data.train.tokenizer", "the path of a tokenizer's file"});
   check_mentions(refusal(task_config(task(R"(, "digits": 10)"))), {"data.train.digits"});
@@ -372,7 +370,7 @@ TEST_CASE("a passkey has ids of a tokenizer, whose number is the user's to give"
       task_config("[" + task(R"(, "weight": 1)") + R"(, {"path": "tokens", "weight": 2}])");
   mixed["model"]["vocab"] = 400;
   mixed["data"]["sequence_length"] = 600;
-  CHECK(read(mixed).data.train.has_shards());
+  CHECK(read_config(mixed).data.train.has_shards());
 }
 
 TEST_CASE("configurations of the Chomsky benchmark have the paper's figures, whatever the task") {

@@ -12,8 +12,10 @@
 #include "catch.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "data/files.h"
 
 using namespace bamtrain;
+using bamtrain::testing::error_of;
 
 namespace {
 
@@ -21,18 +23,6 @@ std::string content(const std::string& path) {
   std::ostringstream out;
   out << std::ifstream(path, std::ios::binary).rdbuf();
   return out.str();
-}
-
-/// The message of the Error (ExitCode::io) that `f` throws.
-template <class F>
-std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::io);
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace
@@ -59,9 +49,10 @@ TEST_CASE("what cannot be appended to is named, with the reason") {
     INFO(text);
     return text.find(part) != std::string::npos;
   };
-  CHECK(mentions(refusal([] { AppendFile("/nowhere/at/all", 0); }),
+  CHECK(mentions(error_of(ExitCode::io, [] { AppendFile("/nowhere/at/all", 0); }),
                  "/nowhere/at/all: expected a file that can be written, found No such file"));
-  CHECK(mentions(refusal([] { AppendFile("/dev/full", 0); }), "/dev/full: expected "));
+  CHECK(
+      mentions(error_of(ExitCode::io, [] { AppendFile("/dev/full", 0); }), "/dev/full: expected "));
 }
 
 TEST_CASE("a file that is removed while it is written is made anew, which is told once") {
@@ -116,12 +107,12 @@ TEST_CASE("a file that is cut while it is written goes on behind what of it is w
 namespace {
 
 using Operation = std::pair<FileOp, std::string>;
-std::vector<Operation> g_seen;
-FileOp g_failing = FileOp::rename;
+std::vector<Operation> g_operations;
+FileOp g_failing_operation = FileOp::rename;
 
 int note(FileOp op, const std::string& path, const std::string&) {
-  g_seen.emplace_back(op, path);
-  return op == g_failing ? EIO : 0;
+  g_operations.emplace_back(op, path);
+  return op == g_failing_operation ? EIO : 0;
 }
 
 }  // namespace
@@ -143,17 +134,18 @@ TEST_CASE("what is appended is synced with its folder's entry, and each step may
     ~Lift() { set_file_fault(nullptr); }
   } lift;
   set_file_fault(note);
-  g_failing = FileOp::rename;  // which none of this does
+  g_failing_operation = FileOp::rename;  // which none of this does
   append();
-  CHECK(g_seen == all);
+  CHECK(g_operations == all);
   for (size_t n = 0; n < all.size(); ++n) {
-    g_failing = all[n].first;
-    g_seen.clear();
-    const std::string message = refusal(append);
+    g_failing_operation = all[n].first;
+    g_operations.clear();
+    const std::string message = error_of(ExitCode::io, append);
     INFO(message);
     CHECK(message.find(all[n].second + ": expected ") == 0);
     CHECK(message.find("found Input/output error") != std::string::npos);
-    CHECK(g_seen == std::vector<Operation>(all.begin(), all.begin() + static_cast<int>(n) + 1));
+    CHECK(g_operations ==
+          std::vector<Operation>(all.begin(), all.begin() + static_cast<int>(n) + 1));
   }
   std::filesystem::remove_all(folder);
 }

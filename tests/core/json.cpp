@@ -9,6 +9,7 @@
 #include "catch.h"
 #include "core/abbreviate.h"
 #include "core/line_reader.h"
+#include "data/files.h"
 
 using bamtrain::Error;
 using bamtrain::parse_json;
@@ -16,13 +17,9 @@ using bamtrain::parse_json;
 namespace {
 
 std::string refusal(const std::string& text) {
-  try {
+  return bamtrain::testing::error_or_none(bamtrain::ExitCode::config, [&] {
     parse_json(text, {"f", bamtrain::ExitCode::config});
-  } catch (const Error& e) {
-    CHECK(e.code() == bamtrain::ExitCode::config);
-    return e.what();
-  }
-  return "";
+  });
 }
 
 void check_mentions(const std::string& text, std::initializer_list<const char*> parts) {

@@ -5,21 +5,17 @@
 #include <string>
 
 #include "catch.h"
+#include "data/files.h"
 
 namespace bamtrain {
 namespace {
 
 const JsonPlace kPlace = {"f:3", ExitCode::io, "restore it"};
 
+/// The message of the Error that `read` throws.
 template <class F>
-std::string refusal(F&& read) {
-  try {
-    read();
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::io);
-    return e.what();
-  }
-  return "";
+std::string object_refusal(F&& read) {
+  return testing::error_of(ExitCode::io, read);
 }
 
 TEST_CASE("members are read as they are written") {
@@ -45,23 +41,24 @@ TEST_CASE("what is absent or of another type is named with its place") {
       {"s", "x"}, {"minus", -1}, {"large", UINT64_MAX}, {"o", {{"l", {1, "y"}}}}};
   const JsonObject object(value, kPlace);
   const std::string end = "; remedy: restore it";
-  CHECK(refusal([&] { object.number("s"); }) == "f:3: s: expected a number, found \"x\"" + end);
-  CHECK(refusal([&] { object.text("none"); }) ==
+  CHECK(object_refusal([&] { object.number("s"); }) ==
+        "f:3: s: expected a number, found \"x\"" + end);
+  CHECK(object_refusal([&] { object.text("none"); }) ==
         "f:3: none: expected a string, found no such member" + end);
-  CHECK(refusal([&] { object.count("minus"); }) ==
+  CHECK(object_refusal([&] { object.count("minus"); }) ==
         "f:3: minus: expected an integer, 0 or more, found -1" + end);
-  CHECK(refusal([&] { object.count("large"); }) ==
+  CHECK(object_refusal([&] { object.count("large"); }) ==
         "f:3: large: expected an integer from 0 to 9223372036854775807, found "
         "18446744073709551615" +
             end);
-  CHECK(refusal([&] {
+  CHECK(object_refusal([&] {
           JsonObject(nlohmann::json{{"n", 8u}}, kPlace).count("n", 7);
         }) == "f:3: n: expected an integer from 0 to 7, found 8" + end);
-  CHECK(refusal([&] { object.object("o").object("l"); }) ==
+  CHECK(object_refusal([&] { object.object("o").object("l"); }) ==
         "f:3: o: l: expected an object, found [1,\"y\"]" + end);
-  CHECK(refusal([&] { json_numbers(object.object("o").list("l"), kPlace); }) ==
+  CHECK(object_refusal([&] { json_numbers(object.object("o").list("l"), kPlace); }) ==
         "f:3: expected a list of numbers, found [1,\"y\"]" + end);
-  CHECK(refusal([&] { JsonObject(nlohmann::json(3), kPlace); }) ==
+  CHECK(object_refusal([&] { JsonObject(nlohmann::json(3), kPlace); }) ==
         "f:3: expected a JSON object, found 3" + end);
 }
 

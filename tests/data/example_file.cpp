@@ -12,7 +12,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-ExampleFile read(const std::string& text, const Tokenizer* tokenizer = nullptr) {
+ExampleFile read_examples(const std::string& text, const Tokenizer* tokenizer = nullptr) {
   const TemporaryFolder folder;
   write_bytes(folder.file("x.jsonl"), text);
   return ExampleFile::read(folder.file("x.jsonl"), tokenizer, 10, 8);
@@ -24,20 +24,14 @@ Example example(const ExampleFile& file, int64_t n) {
   return e;
 }
 
-std::string refusal(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::data);
-    return e.what();
-  }
-  return "";
+std::string example_refusal(const std::string& text) {
+  return error_or_none(ExitCode::data, [&] { read_examples(text); });
 }
 
 }  // namespace
 
 TEST_CASE("a prompt is continued by its target, which alone is asked for") {
-  const ExampleFile f = read(R"({"prompt": [5, 9, 2], "target": [7, 1]}
+  const ExampleFile f = read_examples(R"({"prompt": [5, 9, 2], "target": [7, 1]}
 {"target": [3], "prompt": [4]}
 
 {"input": [9, 8, 7], "targets": [-1, 0, 7]}
@@ -53,7 +47,7 @@ TEST_CASE("a prompt is continued by its target, which alone is asked for") {
 
 TEST_CASE("what is no example is refused by its line") {
   const auto mentions = [](const std::string& text, const char* part) {
-    const std::string message = refusal(text);
+    const std::string message = example_refusal(text);
     INFO(message);
     CHECK(message.find(part) != std::string::npos);
   };

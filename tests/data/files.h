@@ -1,6 +1,6 @@
 #pragma once
-// Folders, bytes and errors for the tests of src/data. Shards are made here byte by byte, by
-// nothing that src/data has.
+// Folders, bytes and errors, for the tests of src/data and others. Shards are made here byte by
+// byte, by nothing that src/data has.
 
 #include <stdlib.h>
 
@@ -90,21 +90,41 @@ inline std::vector<uint32_t> counting(uint32_t first, size_t count) {
   return v;
 }
 
-/// The message of the Error with this code that `f` throws.
+/// The message of the Error with this code that `f` throws; "" where it throws none.
 template <class F>
-std::string error_of(ExitCode code, F&& f) {
+std::string error_or_none(ExitCode code, F&& f) {
   try {
     f();
   } catch (const Error& e) {
     CHECK(static_cast<int>(e.code()) == static_cast<int>(code));
     return e.what();
   }
-  FAIL("an Error was expected");
   return "";
+}
+
+/// The message of the Error with this code that `f` throws.
+template <class F>
+std::string error_of(ExitCode code, F&& f) {
+  const std::string message = error_or_none(code, f);
+  if (message.empty()) FAIL("an Error was expected");
+  return message;
 }
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// The Error that `read`, which is given the path of a file with these bytes, throws: it names the
+/// file and a remedy.
+template <class F>
+std::string file_refusal(const std::string& name, const std::string& bytes, F&& read) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file(name);
+  write_bytes(path, bytes);
+  const std::string message = error_of(ExitCode::data, [&] { read(path); });
+  CHECK(contains(message, path));
+  CHECK(contains(message, "remedy"));
+  return message;
 }
 
 }  // namespace bamtrain::testing

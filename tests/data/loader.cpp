@@ -14,25 +14,17 @@
 #include "catch.h"
 #include "core/error.h"
 #include "files.h"
+#include "windows.h"
 
 namespace bamtrain {
 namespace {
 
 using namespace testing;
-using Tokens = std::vector<int32_t>;
-
-constexpr int64_t kVocab = 60000;
 
 std::shared_ptr<const ShardSet> make_set(const TemporaryFolder& folder,
                                          const std::vector<std::vector<uint32_t>>& shards) {
   write_shards(folder, shards);
-  return std::make_shared<const ShardSet>(ShardSet::open(folder.path(), kVocab));
-}
-
-Tokens windows(const Loader& loader, int64_t first, int64_t count) {
-  Tokens out(static_cast<size_t>(count * (loader.sequence_length() + 1)));
-  loader.read(first, count, out.data());
-  return out;
+  return open_set(folder);
 }
 
 TEST_CASE("windows share one token and never cross shards") {
@@ -126,7 +118,7 @@ TEST_CASE("windows past 2 GiB of a shard are read") {
   const std::string last = little_endian(21, 2) + little_endian(22, 2);
   REQUIRE(::pwrite(fd, last.data(), last.size(), 1024 + 2 * tokens - 4) == 4);
   REQUIRE(::close(fd) == 0);
-  const auto set = std::make_shared<const ShardSet>(ShardSet::open(folder.path(), kVocab));
+  const auto set = open_set(folder);
   const Loader loader(set, 1, 0, false);
   REQUIRE(loader.windows_per_epoch() == tokens - 1);
   CHECK(windows(loader, tokens - 3, 3) == Tokens{0, 21, 21, 22, 0, 0});

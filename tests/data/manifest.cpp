@@ -18,7 +18,7 @@ using namespace testing;
 const std::string kA(64, 'a');
 const std::string kB = std::string(32, '0') + std::string(32, '9');
 
-Manifest example() {
+Manifest example_manifest() {
   Manifest m;
   m.tokenizer_sha256 = kA;
   m.vocab = 32768;
@@ -32,7 +32,8 @@ Manifest example() {
   return m;
 }
 
-/// By Python: sha256(json.dumps(m, separators=(",", ":")).encode()) of example() in format 2.
+/// By Python: sha256(json.dumps(m, separators=(",", ":")).encode()) of example_manifest() in
+/// format 2.
 const std::string kDigest = "3adccb95309adf268f29d2b9b34817b1071584fea80f3633f647e6b5df2b537b";
 
 /// The same by hand: the documented format.
@@ -57,26 +58,20 @@ std::string replaced(const std::string& from, const std::string& to) {
 }
 
 /// The Error of reading this text; it names the file.
-std::string refusal(const std::string& text) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("manifest.json");
-  write_bytes(path, text);
-  const std::string message = error_of(ExitCode::data, [&] { read_manifest(path); });
-  CHECK(contains(message, path));
-  CHECK(contains(message, "remedy"));
-  return message;
+std::string manifest_refusal(const std::string& text) {
+  return file_refusal("manifest.json", text, [](const std::string& path) { read_manifest(path); });
 }
 
 TEST_CASE("a manifest written by hand in the documented format is read") {
   const TemporaryFolder folder;
   write_bytes(folder.file("manifest.json"), kExample);
-  CHECK(read_manifest(folder.file("manifest.json")) == example());
+  CHECK(read_manifest(folder.file("manifest.json")) == example_manifest());
 }
 
 TEST_CASE("a manifest comes back as it was written") {
   const TemporaryFolder folder;
   const std::string path = folder.file("manifest.json");
-  Manifest m = example();
+  Manifest m = example_manifest();
   write_manifest(path, m);
   CHECK(read_manifest(path) == m);
   m.bos.reset();
@@ -99,7 +94,7 @@ TEST_CASE("a manifest that cannot be opened is an io error") {
 TEST_CASE("a manifest cut off anywhere is refused") {
   for (size_t n = 0; n < kExample.size(); ++n) {
     INFO(n << " bytes");
-    CHECK(contains(refusal(kExample.substr(0, n)), "expected valid JSON"));
+    CHECK(contains(manifest_refusal(kExample.substr(0, n)), "expected valid JSON"));
   }
 }
 
@@ -152,14 +147,14 @@ TEST_CASE("each damaged field of a manifest is named") {
   };
   for (const Case& c : cases) {
     INFO(c.from << " -> " << c.to);
-    const std::string message = refusal(replaced(c.from, c.to));
+    const std::string message = manifest_refusal(replaced(c.from, c.to));
     INFO(message);
     CHECK(contains(message, c.field));
     CHECK(contains(message, c.expected));
   }
-  CHECK(contains(refusal("[]"), "an object"));
-  CHECK(contains(refusal(kExample + "{}"), "expected nothing after"));
-  CHECK(contains(refusal(std::string(100000, '[')), "levels of nesting"));
+  CHECK(contains(manifest_refusal("[]"), "an object"));
+  CHECK(contains(manifest_refusal(kExample + "{}"), "expected nothing after"));
+  CHECK(contains(manifest_refusal(std::string(100000, '[')), "levels of nesting"));
 }
 
 TEST_CASE("a field that is another than when the manifest was written is found by the digest") {
@@ -175,20 +170,20 @@ TEST_CASE("a field that is another than when the manifest was written is found b
                                                         {"000002.bin", "000003.bin"},
                                                         {kDigest, "0" + kDigest.substr(1)}}) {
     INFO(from << " -> " << to);
-    const std::string message = refusal(replaced(from, to));
+    const std::string message = manifest_refusal(replaced(from, to));
     CHECK(contains(message, ": digest: expected "));
     CHECK(contains(message, "of the fields that are there"));
   }
   // White space is none of them.
   const TemporaryFolder folder;
   write_bytes(folder.file("manifest.json"), replaced(", ", "  ,\n"));
-  CHECK(read_manifest(folder.file("manifest.json")) == example());
+  CHECK(read_manifest(folder.file("manifest.json")) == example_manifest());
 }
 
 TEST_CASE("every flipped bit of a manifest is found") {
   const TemporaryFolder folder;
   const std::string path = folder.file("manifest.json");
-  write_manifest(path, example());
+  write_manifest(path, example_manifest());
   const std::string good = read_bytes(path);
   for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::string bad = good;
@@ -208,20 +203,20 @@ TEST_CASE("a manifest of before there were digests is read, and known by its for
   Manifest m = read_manifest(path);
   CHECK(m.format == 1);
   write_manifest(path, m);
-  CHECK(read_manifest(path) == example());
+  CHECK(read_manifest(path) == example_manifest());
 }
 
 TEST_CASE("a manifest that could not be read is not written") {
   const TemporaryFolder folder;
   const std::string path = folder.file("manifest.json");
-  write_manifest(path, example());
-  Manifest m = example();
+  write_manifest(path, example_manifest());
+  Manifest m = example_manifest();
   m.tokens += 1;
   CHECK(contains(error_of(ExitCode::data, [&] { write_manifest(path, m); }), "the sum"));
-  m = example();
+  m = example_manifest();
   m.shards[0].file = "\xFF.bin";
   CHECK(contains(error_of(ExitCode::data, [&] { write_manifest(path, m); }), "UTF-8"));
-  CHECK(read_manifest(path) == example());
+  CHECK(read_manifest(path) == example_manifest());
   CHECK(folder.entries() == 1);
 }
 
@@ -237,11 +232,12 @@ TEST_CASE("a manifest that cannot be written leaves the old one and no temporary
   const TemporaryFolder folder;
   write_bytes(folder.file("file"), "");
   const std::string nowhere = folder.file("file/manifest.json");
-  CHECK(contains(error_of(ExitCode::io, [&] { write_manifest(nowhere, example()); }), nowhere));
+  CHECK(contains(error_of(ExitCode::io, [&] { write_manifest(nowhere, example_manifest()); }),
+                 nowhere));
 
   const std::string path = folder.file("manifest.json");
-  write_manifest(path, example());
-  Manifest other = example();
+  write_manifest(path, example_manifest());
+  Manifest other = example_manifest();
   other.vocab = 50000;
   set_file_fault([](FileOp op, const std::string&, const std::string&) {
     return op == FileOp::write ? ENOSPC : 0;
@@ -249,7 +245,7 @@ TEST_CASE("a manifest that cannot be written leaves the old one and no temporary
   const std::string message = error_of(ExitCode::io, [&] { write_manifest(path, other); });
   set_file_fault(nullptr);
   CHECK(contains(message, "No space left"));
-  CHECK(read_manifest(path) == example());
+  CHECK(read_manifest(path) == example_manifest());
   CHECK(folder.entries() == 2);
 }
 

@@ -9,16 +9,12 @@
 #include "data/loader.h"
 #include "data/manifest.h"
 #include "files.h"
+#include "windows.h"
 
 namespace bamtrain {
 namespace {
 
 using namespace testing;
-using Tokens = std::vector<int32_t>;
-
-std::shared_ptr<const ShardSet> open_set(const TemporaryFolder& folder) {
-  return std::make_shared<const ShardSet>(ShardSet::open(folder.path(), 60000));
-}
 
 /// Three sources whose tokens tell which they are: from 0, from 20000, from 40000.
 struct Three {
@@ -33,12 +29,6 @@ struct Three {
     for (int i = 0; i < 3; ++i) sources.push_back({open_set(folders[i]), weights[i]});
   }
 };
-
-Tokens windows(const Loader& loader, int64_t first, int64_t count) {
-  Tokens out(static_cast<size_t>(count * (loader.sequence_length() + 1)));
-  loader.read(first, count, out.data());
-  return out;
-}
 
 /// First tokens of windows, by source.
 std::vector<Tokens> by_source(const Loader& loader, int64_t count) {

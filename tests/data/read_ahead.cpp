@@ -25,7 +25,7 @@ void window(int64_t number, int32_t* out) {
   out[2] = static_cast<int32_t>(7 * number);
 }
 
-Tokens windows(int64_t first, int64_t count) {
+Tokens expected_windows(int64_t first, int64_t count) {
   Tokens out(static_cast<size_t>(count * kRow));
   for (int64_t i = 0; i < count; ++i) window(first + i, out.data() + i * kRow);
   return out;
@@ -99,15 +99,15 @@ TEST_CASE(
   ahead.hint(20, 2);
   ahead.hint(31, 1);  // is on its way
   disk.let(kAll);
-  CHECK(taken(ahead, 20, 2) == windows(20, 2));
+  CHECK(taken(ahead, 20, 2) == expected_windows(20, 2));
   CHECK(disk.asked() == std::vector<int64_t>{10, 11, 30, 31, 20, 21});
-  CHECK(taken(ahead, 31, 1) == windows(31, 1));
-  CHECK(taken(ahead, 10, 2) == windows(10, 2));
+  CHECK(taken(ahead, 31, 1) == expected_windows(31, 1));
+  CHECK(taken(ahead, 10, 2) == expected_windows(10, 2));
   CHECK(taken(ahead, 11, 2).empty());  // in no one range
   ahead.hint(40, 1);
-  CHECK(taken(ahead, 40, 1) == windows(40, 1));
+  CHECK(taken(ahead, 40, 1) == expected_windows(40, 1));
   CHECK(taken(ahead, 10, 2).empty());
-  CHECK(taken(ahead, 30, 2) == windows(30, 2));
+  CHECK(taken(ahead, 30, 2) == expected_windows(30, 2));
 }
 
 TEST_CASE("windows are there as soon as they are read, those behind them are waited for") {
@@ -116,12 +116,12 @@ TEST_CASE("windows are there as soon as they are read, those behind them are wai
   ahead.hint(5, 4);
   disk.let(2);
   disk.wait_for(7);
-  CHECK(taken(ahead, 5, 2) == windows(5, 2));
+  CHECK(taken(ahead, 5, 2) == expected_windows(5, 2));
   Tokens late;
   std::thread reader([&] { late = taken(ahead, 6, 3); });
   disk.let(2);
   reader.join();
-  CHECK(late == windows(6, 3));
+  CHECK(late == expected_windows(6, 3));
 }
 
 TEST_CASE("a window that cannot be read is not there, nor those behind it; others are") {
@@ -134,8 +134,8 @@ TEST_CASE("a window that cannot be read is not there, nor those behind it; other
   CHECK(taken(ahead, 0, 4).empty());
   CHECK(taken(ahead, 2, 1).empty());
   CHECK(taken(ahead, 3, 1).empty());
-  CHECK(taken(ahead, 0, 2) == windows(0, 2));
-  CHECK(taken(ahead, 4, 4) == windows(4, 4));
+  CHECK(taken(ahead, 0, 2) == expected_windows(0, 2));
+  CHECK(taken(ahead, 4, 4) == expected_windows(4, 4));
   CHECK(disk.asked() == std::vector<int64_t>{0, 1, 2, 4, 5, 6, 7});
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("who waits for a range that loses its place is told, and what follows 
   reader.join();
   CHECK(lost.empty());
   disk.let(kAll);
-  CHECK(taken(ahead, 30, 2) == windows(30, 2));
-  CHECK(taken(ahead, 10, 2) == windows(10, 2));
+  CHECK(taken(ahead, 30, 2) == expected_windows(30, 2));
+  CHECK(taken(ahead, 10, 2) == expected_windows(10, 2));
   CHECK(disk.asked() == std::vector<int64_t>{0, 10, 11, 20, 21, 30, 31});
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("steps that go on find their windows, and two more steps are on their 
     disk.let(kOwn);
     disk.wait_for((step + 2) * kStride + kOwn - 1);  // asked for before this step is taken
     for (int64_t w = 0; w < kOwn; w += 2) {
-      CHECK(taken(ahead, step * kStride + w, 2) == windows(step * kStride + w, 2));
+      CHECK(taken(ahead, step * kStride + w, 2) == expected_windows(step * kStride + w, 2));
     }
   }
 }

@@ -40,14 +40,8 @@ Positions positions(const Shard& shard, int64_t begin, int64_t id) {
 }
 
 /// The Error of opening a file with these bytes; it names the file.
-std::string refusal(const std::string& bytes) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("bad.bin");
-  write_bytes(path, bytes);
-  const std::string message = error_of(ExitCode::data, [&] { Shard::open(path); });
-  CHECK(contains(message, path));
-  CHECK(contains(message, "remedy"));
-  return message;
+std::string shard_refusal(const std::string& bytes) {
+  return file_refusal("bad.bin", bytes, [](const std::string& path) { Shard::open(path); });
 }
 
 TEST_CASE("a shard written byte by byte in llm.c's layout is read") {
@@ -175,19 +169,19 @@ TEST_CASE("a missing shard, and what is no file, are named") {
 
 TEST_CASE("each way a shard can be bad has its own message") {
   const std::string good = shard_bytes({1, 2, 3});
-  CHECK(contains(refusal(""), "an empty file"));
-  CHECK(contains(refusal(good.substr(0, 100)), "truncated file of 100 bytes"));
-  CHECK(contains(refusal(good.substr(0, 1023)), "truncated file of 1023 bytes"));
-  CHECK(contains(refusal(good.substr(0, 1024)), "truncated, 6 bytes missing"));
-  CHECK(contains(refusal(good.substr(0, 1029)), "truncated, 1 bytes missing"));
-  CHECK(contains(refusal(good + "x"), "1 trailing bytes"));
-  CHECK(contains(refusal(shard_bytes(20240521, 1, 1, 2, {1})), "magic 20240521"));
-  CHECK(contains(refusal(std::string(2000, '\0')), "magic 0"));
-  CHECK(contains(refusal(shard_bytes(20240520, 2, 1, 2, {1})), "version 2"));
-  CHECK(contains(refusal(shard_bytes(20240801, 1, 1, 4, {1})), "version 7"));
-  CHECK(contains(refusal(shard_bytes(20240520, 1, -1, 2, {})), "header[2]"));
+  CHECK(contains(shard_refusal(""), "an empty file"));
+  CHECK(contains(shard_refusal(good.substr(0, 100)), "truncated file of 100 bytes"));
+  CHECK(contains(shard_refusal(good.substr(0, 1023)), "truncated file of 1023 bytes"));
+  CHECK(contains(shard_refusal(good.substr(0, 1024)), "truncated, 6 bytes missing"));
+  CHECK(contains(shard_refusal(good.substr(0, 1029)), "truncated, 1 bytes missing"));
+  CHECK(contains(shard_refusal(good + "x"), "1 trailing bytes"));
+  CHECK(contains(shard_refusal(shard_bytes(20240521, 1, 1, 2, {1})), "magic 20240521"));
+  CHECK(contains(shard_refusal(std::string(2000, '\0')), "magic 0"));
+  CHECK(contains(shard_refusal(shard_bytes(20240520, 2, 1, 2, {1})), "version 2"));
+  CHECK(contains(shard_refusal(shard_bytes(20240801, 1, 1, 4, {1})), "version 7"));
+  CHECK(contains(shard_refusal(shard_bytes(20240520, 1, -1, 2, {})), "header[2]"));
   // A count whose bytes would overflow 32 bits is compared, not believed.
-  CHECK(contains(refusal(shard_bytes(20240801, 7, 0x7FFFFFFF, 4, {1})), "8589935612 bytes"));
+  CHECK(contains(shard_refusal(shard_bytes(20240801, 7, 0x7FFFFFFF, 4, {1})), "8589935612 bytes"));
 }
 
 TEST_CASE("a token id past the vocabulary is named with file, position and vocabulary") {

@@ -19,8 +19,9 @@ using namespace testing;
 using Sets = std::vector<std::shared_ptr<const ShardSet>>;
 
 /// Shards a.bin, b.bin, ... and their manifest, as they are before `damage`.
-std::shared_ptr<const ShardSet> make_set(const TemporaryFolder& folder, int shards, size_t tokens,
-                                         const std::function<void()>& damage = nullptr) {
+std::shared_ptr<const ShardSet> set_with_manifest(const TemporaryFolder& folder, int shards,
+                                                  size_t tokens,
+                                                  const std::function<void()>& damage = nullptr) {
   std::vector<std::vector<uint32_t>> contents;
   for (int i = 0; i < shards; ++i) {
     contents.push_back(counting(static_cast<uint32_t>(i), tokens));
@@ -68,8 +69,8 @@ std::string outcome(ShardCheck& check) {
 TEST_CASE("shards that are as their manifest says pass, of every size and in every turn") {
   const TemporaryFolder small, large, none;
   write_shards(none, {counting(0, 10)});
-  const Sets sets = {make_set(small, 3, 100),
-                     make_set(large, 1, 700000),  // the second one in two pieces
+  const Sets sets = {set_with_manifest(small, 3, 100),
+                     set_with_manifest(large, 1, 700000),  // the second one in two pieces
                      std::make_shared<const ShardSet>(ShardSet::open(none.path(), 50000))};
   for (int64_t turn : {0, 1, 2, 1000}) {
     ShardCheck check(sets, 0, 1, turn);
@@ -83,7 +84,7 @@ TEST_CASE("one byte that is another is found, by file, both digests and what to 
   const TemporaryFolder folder;
   const std::string path = folder.file("b.bin");
   std::string before;
-  const auto set = make_set(folder, 3, 700000, [&] {
+  const auto set = set_with_manifest(folder, 3, 700000, [&] {
     before = sha256_file(path);
     write_over(path, 1400000);  // where no sample of tokens lies
   });
@@ -97,7 +98,7 @@ TEST_CASE("one byte that is another is found, by file, both digests and what to 
 
 TEST_CASE("a shard that changes is found as by who reads tokens") {
   const TemporaryFolder folder;
-  const auto set = make_set(folder, 1, 700000);
+  const auto set = set_with_manifest(folder, 1, 700000);
   std::filesystem::resize_file(folder.file("a.bin"), 5000);
   ShardCheck check({set}, 0, 1, 0);
   const std::string message = outcome(check);
@@ -109,7 +110,7 @@ TEST_CASE("a shard that changes is found as by who reads tokens") {
 TEST_CASE("parts are disjoint and together all shards; more parts than shards have nothing to do") {
   for (int bad = 0; bad < 5; ++bad) {
     const TemporaryFolder folder;
-    const auto set = make_set(folder, 5, 100, [&] {
+    const auto set = set_with_manifest(folder, 5, 100, [&] {
       write_over(folder.file(std::string(1, static_cast<char>('a' + bad)) + ".bin"), 1100);
     });
     for (int parts : {1, 2, 4, 8}) {
@@ -127,7 +128,7 @@ TEST_CASE("parts are disjoint and together all shards; more parts than shards ha
 
 TEST_CASE("a check ends when it is told, begun or not") {
   const TemporaryFolder folder;
-  const auto set = make_set(folder, 1, 30000000);  // a second at the pace of a check
+  const auto set = set_with_manifest(folder, 1, 30000000);  // a second at the pace of a check
   { const ShardCheck never({set}, 0, 1, 0); }
   ShardCheck check({set}, 0, 1, 0);
   check.start();

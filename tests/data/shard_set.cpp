@@ -10,14 +10,12 @@
 #include "catch.h"
 #include "core/error.h"
 #include "files.h"
+#include "windows.h"
 
 namespace bamtrain {
 namespace {
 
 using namespace testing;
-using Tokens = std::vector<int32_t>;
-
-constexpr int64_t kVocab = 60000;
 
 Manifest manifest_of(const std::vector<std::pair<std::string, int64_t>>& shards) {
   Manifest m;

@@ -17,14 +17,7 @@ using namespace testing;
 using Json = nlohmann::json;
 
 std::string message_of(const std::string& path) {
-  try {
-    Tokenizer::open(path);
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::data);
-    return e.what();
-  }
-  FAIL("it is taken");
-  return "";
+  return error_of(ExitCode::data, [&] { Tokenizer::open(path); });
 }
 
 TEST_CASE("ranks that are none of the published ones say nothing of how text is cut: refused") {

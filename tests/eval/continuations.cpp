@@ -13,13 +13,12 @@
 #include "ops/cpu/cpu.h"
 
 using namespace bamtrain;
+using bamtrain::testing::kStart;
 using bamtrain::testing::SmallModel;
 
 namespace {
 
 using Ids = std::vector<int32_t>;
-
-constexpr int32_t kStart = 1;
 
 std::vector<Ids> written(const SmallModel& m, const std::vector<Ids>& prompts,
                          const ContinuationLimits& limits) {

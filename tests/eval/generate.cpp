@@ -18,10 +18,10 @@ using namespace bamtrain::testing;
 
 namespace {
 
-constexpr int64_t kTrained = 8;
-
 /// A model of more ids than the tokenizer has, with random weights, and its tokenizer.
-struct Fixture {
+struct TextModel {
+  static constexpr int64_t kTrained = 8;
+
   TemporaryFolder folder;
   Tokenizer tokenizer = Tokenizer::open(small_tokenizer(folder));
   ModelConfig config;
@@ -30,7 +30,7 @@ struct Fixture {
   Arena arena;
   Tensor masters;
 
-  Fixture() {
+  TextModel() {
     config.vocab = tokenizer.vocab() + 12;
     config.width = 16;
     config.layers = 2;
@@ -112,7 +112,7 @@ GenerationLimits limits_of(double temperature, int64_t max_tokens = 30) {
 }  // namespace
 
 TEST_CASE("what is written is what a model draws that reads the whole text each time") {
-  Fixture f;
+  TextModel f;
   for (const double temperature : {0.0, 1.0, 3.0}) {
     for (const char* prompt : {"", "The old sailor", "\xE6\x97\xA5"}) {
       const GenerationLimits limits = limits_of(temperature);
@@ -125,7 +125,7 @@ TEST_CASE("what is written is what a model draws that reads the whole text each 
 }
 
 TEST_CASE("a stop string ends what is written") {
-  Fixture f;
+  TextModel f;
   const std::string whole = f.written("Her brother", limits_of(1));
   REQUIRE(whole.size() > 20);
   size_t begin = whole.size() / 2;
@@ -138,20 +138,20 @@ TEST_CASE("a stop string ends what is written") {
 }
 
 TEST_CASE("a document's end ends what is written, and ids past the tokenizer's are not drawn") {
-  Fixture f;
+  TextModel f;
   const std::string whole = f.written("Her brother", limits_of(0));
   const std::vector<int32_t> ids = f.ids("Her brother", limits_of(0));
   REQUIRE(ids.size() == 30);
   // A row of the head that is a little more than another's wins wherever that one would, its logit
   // being positive there.
-  const auto overtake = [&](Fixture& g, int64_t row) {
+  const auto overtake = [&](TextModel& g, int64_t row) {
     const int64_t C = f.config.width;
     for (int64_t c = 0; c < C; ++c) {
       put(g.head(), row * C + c, (1 + 1e-9) * get(f.head(), ids[4] * C + c));
     }
   };
   for (const int32_t end : {f.tokenizer.eos(), f.tokenizer.bos()}) {
-    Fixture g;
+    TextModel g;
     overtake(g, end);
     const std::vector<int32_t> before(ids.begin(), std::find(ids.begin(), ids.end(), ids[4]));
     CHECK(g.written("Her brother", limits_of(0)) == g.text_of(before, false));
@@ -161,7 +161,7 @@ TEST_CASE("a document's end ends what is written, and ids past the tokenizer's a
 }
 
 TEST_CASE("as many tokens are written as asked for") {
-  Fixture f;
+  TextModel f;
   for (const int64_t n : {1, 2, 7}) {
     const GenerationLimits limits = limits_of(0, n);
     CHECK(f.written("Her", limits) == f.text_of(f.ids("Her", limits), false));
@@ -169,7 +169,7 @@ TEST_CASE("as many tokens are written as asked for") {
 }
 
 TEST_CASE("a model of weights that are no numbers is an error that says so") {
-  Fixture f;
+  TextModel f;
   put(f.head(), 7, std::nan(""));
   try {
     f.written("Her", limits_of(1));
@@ -181,7 +181,7 @@ TEST_CASE("a model of weights that are no numbers is an error that says so") {
 }
 
 TEST_CASE("a prompt is the document's first id and its text; neither is an error") {
-  Fixture f;
+  TextModel f;
   CHECK(Prompt(f.tokenizer, 1, "", "p").ids == std::vector<int32_t>{1});
   CHECK(Prompt(f.tokenizer, {}, "Her", "p").ids == f.tokenizer.encode("Her"));
   CHECK(contains(error_of(ExitCode::data, [&] { Prompt(f.tokenizer, {}, "", "p"); }), "p: "));

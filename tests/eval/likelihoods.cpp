@@ -13,12 +13,11 @@
 #include "ops/cpu/cpu.h"
 
 using namespace bamtrain;
+using bamtrain::testing::kStart;
 
 namespace {
 
-constexpr int32_t kStart = 1;
-
-struct Fixture : testing::SmallModel {
+struct LikelihoodModel : testing::SmallModel {
   using SmallModel::SmallModel;
 
   std::vector<Likelihood> scores(const std::vector<EncodedRequest>& requests) const {
@@ -84,7 +83,7 @@ TEST_CASE("a log-likelihood is the sum of log softmax over the continuation") {
   for (const char* prior : {"bam", "rope", "t5"}) {
     for (const bool mask : {false, true}) {
       INFO(prior << ", document mask " << mask);
-      const Fixture f(prior, mask);
+      const LikelihoodModel f(prior, mask);
       const std::vector<EncodedRequest> requests = some_requests();
       const std::vector<Likelihood> got = f.scores(requests);
       REQUIRE(got.size() == requests.size());
@@ -99,7 +98,7 @@ TEST_CASE("a log-likelihood is the sum of log softmax over the continuation") {
 }
 
 TEST_CASE("what the model would write itself is greedy, and one other token is not") {
-  const Fixture f("bam");
+  const LikelihoodModel f("bam");
   std::vector<EncodedRequest> requests;
   for (EncodedRequest r : some_requests()) {
     if (r.ids.size() > 12) continue;
@@ -121,7 +120,7 @@ TEST_CASE("what the model would write itself is greedy, and one other token is n
 }
 
 TEST_CASE("a request has the same bits in any company, and equal ones have one") {
-  const Fixture f("bam");
+  const LikelihoodModel f("bam");
   std::vector<EncodedRequest> requests = some_requests();
   const std::vector<Likelihood> all = f.scores(requests);
   for (const size_t n : {size_t{0}, size_t{17}, size_t{39}}) {
@@ -141,7 +140,7 @@ TEST_CASE("a request has the same bits in any company, and equal ones have one")
 
 TEST_CASE("more requests of one length than a batch has room for are read in several") {
   // 8,192 tokens a batch: of 2,048, four.
-  const Fixture f("rope");
+  const LikelihoodModel f("rope");
   std::vector<EncodedRequest> requests;
   for (int32_t n = 0; n < 6; ++n) {
     EncodedRequest r;
@@ -206,10 +205,10 @@ TEST_CASE("requests that share a context have the bits that each has alone, in f
        {"bam", "rope", "t5", "alibi", "fire", "rope_local", "learned", "cable"}) {
     for (const bool mask : {false, true}) {
       INFO(prior << ", document mask " << mask);
-      const Fixture f(prior, mask);
+      const LikelihoodModel f(prior, mask);
       const bool table = prior == std::string("learned");
       const std::vector<EncodedRequest> requests =
-          grouped_requests(static_cast<int32_t>(table ? Fixture::kTrained + 1 : 60));
+          grouped_requests(static_cast<int32_t>(table ? LikelihoodModel::kTrained + 1 : 60));
       const std::vector<Likelihood> got = f.scores(requests);
       REQUIRE(got.size() == requests.size());
       for (size_t n = 0; n < requests.size(); ++n) {
@@ -229,7 +228,7 @@ TEST_CASE("requests that share a context have the bits that each has alone, in f
 TEST_CASE("the CPU gives shared contexts what it gives each request alone") {
   for (const char* prior : {"bam", "rope", "cable", "cope"}) {  // the last one takes no pieces
     INFO(prior);
-    const Fixture f(prior, true, make_cpu_backend(), Dtype::f32);
+    const LikelihoodModel f(prior, true, make_cpu_backend(), Dtype::f32);
     const std::vector<EncodedRequest> requests = grouped_requests(400);
     const std::vector<Likelihood> got = f.scores(requests);
     for (size_t n = 0; n < requests.size(); ++n) {
@@ -254,7 +253,8 @@ struct CountingBackend : bamtrain::testing::NullBackend {
 
 TEST_CASE("a shared context is read once") {
   int64_t rows = 0;
-  const auto tokens_read = [&](const Fixture& f, const std::vector<EncodedRequest>& requests) {
+  const auto tokens_read = [&](const LikelihoodModel& f,
+                               const std::vector<EncodedRequest>& requests) {
     rows = 0;
     f.scores(requests);
     return rows / f.config.layers;
@@ -272,17 +272,17 @@ TEST_CASE("a shared context is read once") {
     }
     return requests;
   };
-  const Fixture bam("bam", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
+  const LikelihoodModel bam("bam", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
   // All but the last id of a context, then that and all but the last of an ending.
   constexpr int64_t kEndings = 1 + 2 + 3 + 4;
   CHECK(tokens_read(bam, contexts(5, 30)) == 5 * (29 + kEndings));
   CHECK(tokens_read(bam, contexts(1, 9000)) == 8999 + kEndings);  // read in pieces
-  const Fixture cope("cope", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
+  const LikelihoodModel cope("cope", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
   CHECK(tokens_read(cope, contexts(5, 30)) == 5 * (4 * 29 + kEndings));
 }
 
 TEST_CASE("the CPU's fp32 gives what its logits give") {
-  const Fixture f("bam", false, make_cpu_backend(), Dtype::f32);
+  const LikelihoodModel f("bam", false, make_cpu_backend(), Dtype::f32);
   const std::vector<EncodedRequest> requests = some_requests();
   const std::vector<Likelihood> got = f.scores(requests);
   for (size_t n = 0; n < requests.size(); ++n) {
@@ -292,7 +292,7 @@ TEST_CASE("the CPU's fp32 gives what its logits give") {
 }
 
 TEST_CASE("requests that are read in pieces have what a whole pass gives, beside shorter ones") {
-  const Fixture f("bam", true, make_cpu_backend(), Dtype::f32);
+  const LikelihoodModel f("bam", true, make_cpu_backend(), Dtype::f32);
   std::vector<EncodedRequest> requests;
   for (const int32_t inputs : {40, 8192, 8193, 8500}) {
     EncodedRequest r;
@@ -328,5 +328,5 @@ TEST_CASE("requests that are read in pieces have what a whole pass gives, beside
 TEST_CASE("the longest request is found, and none are no work") {
   const std::vector<EncodedRequest> requests = {{{1, 2}, 1}, {{1, 2, 3, 4}, 2}, {{5, 6, 7, 8}, 1}};
   CHECK(longest_request(requests) == 1);
-  CHECK(Fixture("bam").scores({}).empty());
+  CHECK(LikelihoodModel("bam").scores({}).empty());
 }

@@ -4,6 +4,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "data/files.h"
 
 using namespace bamtrain;
 
@@ -12,14 +13,10 @@ namespace {
 using Numbers = std::vector<int64_t>;
 using Words = std::vector<std::string>;
 
-std::string refusal(const std::string& name, int64_t training_length, const Numbers& lengths) {
-  try {
-    paper_protocol(name, training_length, lengths, false);
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::usage);
-    return e.what();
-  }
-  return "";
+std::string protocol_refusal(const std::string& name, int64_t training_length,
+                             const Numbers& lengths) {
+  return testing::error_of(ExitCode::usage,
+                           [&] { paper_protocol(name, training_length, lengths, false); });
 }
 
 }  // namespace
@@ -59,10 +56,9 @@ TEST_CASE("DAPE: the last min(256, length) tokens of 20 batches") {
         Numbers{512, 1024, 2048, 4096, 8192});
   CHECK(paper_protocol("dape", 512, {1024, 8192}, false).request.counts == Numbers{2560, 160});
   CHECK(paper_protocol("dape", 512, {16384}, true).request.counts.empty());
-  CHECK(
-      refusal("dape", 512, {1024, 16384}).find("--protocol dape: expected lengths whose number ") !=
-      std::string::npos);
-  CHECK(refusal("dape", 16384, {}).find("give --lengths") != std::string::npos);
+  CHECK(protocol_refusal("dape", 512, {1024, 16384})
+            .find("--protocol dape: expected lengths whose number ") != std::string::npos);
+  CHECK(protocol_refusal("dape", 16384, {}).find("give --lengths") != std::string::npos);
 }
 
 TEST_CASE("ASEntmax: 500 documents, 1K to 16K, all targets") {

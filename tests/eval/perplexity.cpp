@@ -12,14 +12,8 @@
 using namespace bamtrain;
 using namespace bamtrain::testing;
 
-namespace {
-
-using Fixture = PerplexityFixture;
-
-}  // namespace
-
 TEST_CASE("protocol (a): windows of each length cover the same targets") {
-  Fixture f;
+  PerplexityFixture f;
   const auto result = f.evaluate(request());
   CHECK(result["documents"] == 2);
   // Longest stretches begin at 0 (first document) and at 60 and 92 (third document).
@@ -38,7 +32,7 @@ TEST_CASE("protocol (a): windows of each length cover the same targets") {
 }
 
 TEST_CASE("protocol (b): the last K tokens, the same targets at every length") {
-  Fixture f;
+  PerplexityFixture f;
   PerplexityRequest r = request();
   r.last_tokens = 4;
   const auto result = f.evaluate(r);
@@ -56,7 +50,7 @@ TEST_CASE("protocol (b): the last K tokens, the same targets at every length") {
 }
 
 TEST_CASE("protocol (b): K is 256 or the shortest length, whatever the training's was") {
-  Fixture f({40, 401});
+  PerplexityFixture f({40, 401});
   PerplexityRequest r = request();
   r.protocols = {"last"};
   const auto tokens = [&](const std::vector<int64_t>& lengths) {
@@ -72,7 +66,7 @@ TEST_CASE("protocol (b): K is 256 or the shortest length, whatever the training'
 }
 
 TEST_CASE("protocol (c): one pass at the longest length, by position") {
-  Fixture f;
+  PerplexityFixture f;
   const auto result = f.evaluate(request());
   REQUIRE(result["bins"].size() == 1);
   CHECK(result["bins"][0]["from"] == 0);
@@ -84,7 +78,7 @@ TEST_CASE("protocol (c): one pass at the longest length, by position") {
 TEST_CASE("protocol (c): each position of a long pass is in its bin") {
   // The last bin is not full; of 2048 positions there is none behind them.
   for (const int64_t length : {2100, 2048}) {
-    Fixture f({2110});
+    PerplexityFixture f({2110});
     PerplexityRequest r = request();
     r.lengths = {length};
     r.protocols = {"bins"};
@@ -105,7 +99,7 @@ TEST_CASE("protocol (c): each position of a long pass is in its bin") {
 }
 
 TEST_CASE("bits per byte are the losses of all targets over the bytes that these are") {
-  Fixture f;
+  PerplexityFixture f;
   PerplexityRequest r = request();
   r.last_tokens = 4;
   CHECK_FALSE(f.evaluate(r)["windows"][0].contains("bits_per_byte"));
@@ -133,7 +127,7 @@ TEST_CASE("bits per byte are the losses of all targets over the bytes that these
 }
 
 TEST_CASE("bins cost no pass of their own where windows are evaluated") {
-  Fixture f;
+  PerplexityFixture f;
   std::set<std::string> passes;
   const auto evaluate = [&](const std::vector<std::string>& protocols) {
     PerplexityRequest r = request();
@@ -152,7 +146,7 @@ TEST_CASE("bins cost no pass of their own where windows are evaluated") {
 }
 
 TEST_CASE("errors are those of the two documents that gave the losses") {
-  Fixture f;
+  PerplexityFixture f;
   PerplexityRequest r = request();
   r.last_tokens = 4;
   const auto result = f.evaluate(r);
@@ -206,7 +200,7 @@ TEST_CASE("errors are those of the two documents that gave the losses") {
 }
 
 TEST_CASE("bins have errors of their own, by document") {
-  Fixture f({1300, 20, 1200});
+  PerplexityFixture f({1300, 20, 1200});
   PerplexityRequest r = request();
   r.lengths = {1100};
   const auto result = f.evaluate(r);
@@ -225,7 +219,7 @@ TEST_CASE("bins have errors of their own, by document") {
 }
 
 TEST_CASE("lengths that do not divide the longest still cover the same targets") {
-  Fixture f;
+  PerplexityFixture f;
   PerplexityRequest r = request();
   r.lengths = {12, 32};
   r.protocols = {"windows"};
@@ -244,7 +238,7 @@ TEST_CASE("lengths that do not divide the longest still cover the same targets")
 }
 
 TEST_CASE("a limit on tokens and documents that are too short") {
-  Fixture f;
+  PerplexityFixture f;
   PerplexityRequest r = request();
   r.max_tokens = 32;
   CHECK(f.evaluate(r)["windows"][0]["tokens"] == 32);
@@ -257,7 +251,7 @@ TEST_CASE("a limit on tokens and documents that are too short") {
 }
 
 TEST_CASE("a learned position table refuses lengths past its end") {
-  Fixture f;
+  PerplexityFixture f;
   f.config = tiny_model("learned");
   f.layout = ParameterLayout(f.config, 8);
   Arena arena;

@@ -9,6 +9,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "eval/perplexity_fixture.h"
 
 using namespace bamtrain;
@@ -96,14 +97,9 @@ PerplexityRequest packed() {
 }
 
 /// The text of the Error that evaluation ends with; "" where it does not.
-std::string refusal(TextFixture& f, const PerplexityRequest& r, ExitCode code) {
-  try {
-    check_perplexity_request(ShardSet::open(f.w.path("val"), kVocab), r);
-  } catch (const Error& e) {
-    CHECK(e.code() == code);
-    return e.what();
-  }
-  return "";
+std::string request_refusal(TextFixture& f, const PerplexityRequest& r, ExitCode code) {
+  return error_or_none(
+      code, [&] { check_perplexity_request(ShardSet::open(f.w.path("val"), kVocab), r); });
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -284,34 +280,37 @@ TEST_CASE("what a text has not is refused before anything is read") {
   TextFixture f;
   PerplexityRequest r = packed();
   r.lengths = {8, 130};
-  has(refusal(f, r, ExitCode::data), "expected a stream of at least 131 tokens, found 130");
+  has(request_refusal(f, r, ExitCode::data), "expected a stream of at least 131 tokens, found 130");
   r.lengths = {8, 129};
-  CHECK(refusal(f, r, ExitCode::data).empty());
+  CHECK(request_refusal(f, r, ExitCode::data).empty());
   r.counts = {17, 1};
-  has(refusal(f, r, ExitCode::data), "expected 17 windows of length 8, found 16");
+  has(request_refusal(f, r, ExitCode::data), "expected 17 windows of length 8, found 16");
   r.counts = {16, 1, 1};
-  has(refusal(f, r, ExitCode::usage), "--count: expected one number, or one for each of the 2 ");
+  has(request_refusal(f, r, ExitCode::usage),
+      "--count: expected one number, or one for each of the 2 ");
   r.counts = {};
   r.last_tokens = 9;
-  has(refusal(f, r, ExitCode::usage), "--last-tokens: expected 1 to the shortest length, 8");
+  has(request_refusal(f, r, ExitCode::usage),
+      "--last-tokens: expected 1 to the shortest length, 8");
   r.last_tokens = 0;
   r.positions = 130;
-  has(refusal(f, r, ExitCode::usage), "--positions: expected 1 to the longest length, 129");
+  has(request_refusal(f, r, ExitCode::usage), "--positions: expected 1 to the longest length, 129");
 
   r = request();
   r.counts = {2};
-  has(refusal(f, r, ExitCode::data), "expected 2 documents of at least 33 tokens, found 1");
+  has(request_refusal(f, r, ExitCode::data), "expected 2 documents of at least 33 tokens, found 1");
   r.counts = {1, 1};
-  has(refusal(f, r, ExitCode::usage), "--count: expected one number: documents are the same at");
+  has(request_refusal(f, r, ExitCode::usage),
+      "--count: expected one number: documents are the same at");
   r.counts = {};
   r.lengths = {8, 70};
-  has(refusal(f, r, ExitCode::data),
+  has(request_refusal(f, r, ExitCode::data),
       "expected a document of at least 71 tokens, found 3 documents, the longest of 70");
 
   r.text = PerplexityText::short_documents;
   r.lengths = {19, 70};
-  has(refusal(f, r, ExitCode::data), "expected a document of 2 to 19 tokens, found none");
+  has(request_refusal(f, r, ExitCode::data), "expected a document of 2 to 19 tokens, found none");
   r.lengths = {70};
   r.counts = {4};
-  has(refusal(f, r, ExitCode::data), "expected 4 documents of 2 to 70 tokens, found 3");
+  has(request_refusal(f, r, ExitCode::data), "expected 4 documents of 2 to 70 tokens, found 3");
 }

@@ -11,11 +11,10 @@
 #include "model/growing_text.h"
 
 using namespace bamtrain;
+using bamtrain::testing::kStart;
 using bamtrain::testing::SmallModel;
 
 namespace {
-
-constexpr int32_t kStart = 1;
 
 const Tokenizer& tokenizer() {
   static const Tokenizer t = Tokenizer::open(bamtrain::testing::golden_path("digits.json"));
@@ -23,7 +22,7 @@ const Tokenizer& tokenizer() {
 }
 
 /// What follows the prompt, before an id that ends a text.
-std::string written(const SmallModel& m, std::vector<int32_t> ids, int64_t most) {
+std::string written_text(const SmallModel& m, std::vector<int32_t> ids, int64_t most) {
   GrowingText text(m.config, SmallModel::kTrained, *m.backend, m.masters.dtype, kStart,
                    std::ssize(ids) + most);
   text.commit(m.masters);
@@ -53,7 +52,7 @@ TEST_CASE("recall is the share of references in what is written") {
     const TextPrompt p = {prompt, {"?"}, 9};
     prompts.add(p, tokenizer(), kStart, "test");
     CHECK(prompts.ids.back()[0] == kStart);
-    texts.push_back(written(m, prompts.ids.back(), prompts.most));
+    texts.push_back(written_text(m, prompts.ids.back(), prompts.most));
     REQUIRE(texts.back().size() > 2);
   }
   CHECK(prompts.longest() == 1 + std::ssize(tokenizer().encode("The grass is green.")));

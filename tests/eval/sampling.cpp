@@ -38,7 +38,7 @@ std::set<int32_t> drawn(const Row& logits, const Sampling& s) {
   for (const auto& [id, unused] : counts(logits, s, 4000)) ids.insert(id);
   return ids;
 }
-using Ids = std::set<int32_t>;
+using IdSet = std::set<int32_t>;
 
 /// Pearson's statistic of 1e5 draws, and of each probability p there are 1e5 p: with k outcomes its
 /// mean is k - 1 and it exceeds 45 in less than one of 1e6 samples for k up to 8. The draws are the
@@ -90,29 +90,29 @@ TEST_CASE("what is kept keeps its proportions") {
 TEST_CASE("temperature 0 takes the likeliest, of equals the first, whatever else is asked") {
   Sampling s;
   s.temperature = 0;
-  CHECK(drawn({1, 5, -3, 5, 4.9}, s) == Ids{1});
+  CHECK(drawn({1, 5, -3, 5, 4.9}, s) == IdSet{1});
   s.top_k = 2;
   s.top_p = 0.1;
   s.min_p = 1;
-  CHECK(drawn({1, 5, -3, 5, 4.9}, s) == Ids{1});
-  CHECK(drawn({-INFINITY, -7}, s) == Ids{1});
+  CHECK(drawn({1, 5, -3, 5, 4.9}, s) == IdSet{1});
+  CHECK(drawn({-INFINITY, -7}, s) == IdSet{1});
 }
 
 TEST_CASE("a temperature close to 0 draws among the likeliest alone") {
   Sampling s;
   s.temperature = std::numeric_limits<double>::denorm_min();
-  CHECK(drawn({1, 5, -3, 5, 4.9}, s) == Ids{1, 3});
+  CHECK(drawn({1, 5, -3, 5, 4.9}, s) == IdSet{1, 3});
 }
 
 TEST_CASE("top_k keeps the k likeliest, of equals the first") {
   Sampling s;
   s.top_k = 2;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 4});
-  CHECK(drawn({2, 2, 2, 2}, s) == Ids{0, 1});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});
+  CHECK(drawn({2, 2, 2, 2}, s) == IdSet{0, 1});
   s.top_k = 1;
-  CHECK(drawn({2, 2, 3, 3}, s) == Ids{2});
+  CHECK(drawn({2, 2, 3, 3}, s) == IdSet{2});
   s.top_k = 100;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{0, 1, 2, 3, 4, 5});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("top_p keeps the fewest of the likeliest that have its share") {
@@ -125,35 +125,35 @@ TEST_CASE("top_p keeps the fewest of the likeliest that have its share") {
     s.top_p = top_p;
     return drawn(z, s);
   };
-  CHECK(kept(1e-9) == Ids{1});
-  CHECK(kept(0.499) == Ids{1});
-  CHECK(kept(0.51) == Ids{1, 3});
-  CHECK(kept(0.749) == Ids{1, 3});
-  CHECK(kept(0.76) == Ids{0, 1, 3});
-  CHECK(kept(0.88) == Ids{0, 1, 2, 3});  // of the two equals the first
-  CHECK(kept(0.95) == Ids{0, 1, 2, 3, 4});
-  CHECK(kept(1) == Ids{0, 1, 2, 3, 4});
+  CHECK(kept(1e-9) == IdSet{1});
+  CHECK(kept(0.499) == IdSet{1});
+  CHECK(kept(0.51) == IdSet{1, 3});
+  CHECK(kept(0.749) == IdSet{1, 3});
+  CHECK(kept(0.76) == IdSet{0, 1, 3});
+  CHECK(kept(0.88) == IdSet{0, 1, 2, 3});  // of the two equals the first
+  CHECK(kept(0.95) == IdSet{0, 1, 2, 3, 4});
+  CHECK(kept(1) == IdSet{0, 1, 2, 3, 4});
 }
 
 TEST_CASE("a share that is met exactly is met: no further token is kept") {
   Sampling s;
   const Row equal(4, 1.5);  // weights of exactly 1, of a sum of 4
   s.top_p = 0.25;
-  CHECK(drawn(equal, s) == Ids{0});
+  CHECK(drawn(equal, s) == IdSet{0});
   s.top_p = 0.5;
-  CHECK(drawn(equal, s) == Ids{0, 1});
+  CHECK(drawn(equal, s) == IdSet{0, 1});
   s.top_p = 0.75;
-  CHECK(drawn(equal, s) == Ids{0, 1, 2});
+  CHECK(drawn(equal, s) == IdSet{0, 1, 2});
 }
 
 TEST_CASE("min_p keeps what is likely enough beside the likeliest") {
   Sampling s;
   s.min_p = 0.45;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 3, 4});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 3, 4});
   s.min_p = 0.55;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 4});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});
   s.min_p = 1;
-  CHECK(drawn({3, 1, 3}, s) == Ids{0, 2});
+  CHECK(drawn({3, 1, 3}, s) == IdSet{0, 2});
 }
 
 TEST_CASE("filters follow each other: temperature, top_k, top_p, min_p") {
@@ -162,17 +162,17 @@ TEST_CASE("filters follow each other: temperature, top_k, top_p, min_p") {
   Sampling s;
   s.top_k = 3;
   s.top_p = 0.75;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 4});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});
   s.top_k = 0;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 3, 4});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 3, 4});
   s.min_p = 0.7;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 4});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});
   // Squares: 0.16, 0.09, 0.04 of 0.2938: the first has 0.5446.
   s = {};
   s.top_p = 0.5;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1, 4});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});
   s.temperature = 0.5;
-  CHECK(drawn(logits_of(kProbabilities), s) == Ids{1});
+  CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1});
 }
 
 TEST_CASE("a draw is a function of seed and index") {

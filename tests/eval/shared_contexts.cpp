@@ -17,13 +17,13 @@ using Requests = std::vector<EncodedRequest>;
 using Ids = std::vector<int32_t>;
 
 /// `count` ids from `first` on.
-Ids run(int32_t first, int32_t count) {
+Ids consecutive(int32_t first, int32_t count) {
   Ids ids(static_cast<size_t>(count));
   std::iota(ids.begin(), ids.end(), first);
   return ids;
 }
 
-EncodedRequest request(const Ids& context, const Ids& continuation) {
+EncodedRequest joined_request(const Ids& context, const Ids& continuation) {
   EncodedRequest r = {context, std::ssize(context)};
   r.ids.insert(r.ids.end(), continuation.begin(), continuation.end());
   return r;
@@ -56,10 +56,11 @@ struct Draw {
 }  // namespace
 
 TEST_CASE("endings of one context share all of it but its last token, the longest first") {
-  const Ids context = run(100, 30);
-  const Requests requests = {request(context, {1, 2}), request(run(500, 9), {1}),
-                             request(context, {1, 2, 3, 4, 5}), request(context, {7}),
-                             request(context, {2, 2, 2})};
+  const Ids context = consecutive(100, 30);
+  const Requests requests = {joined_request(context, {1, 2}),
+                             joined_request(consecutive(500, 9), {1}),
+                             joined_request(context, {1, 2, 3, 4, 5}), joined_request(context, {7}),
+                             joined_request(context, {2, 2, 2})};
   const auto contexts = shared(requests);
   REQUIRE(contexts.size() == 2);
   CHECK(contexts[0].tokens == 29);
@@ -73,26 +74,27 @@ TEST_CASE("endings of one context share all of it but its last token, the longes
 }
 
 TEST_CASE("a beginning ends before the earliest continuation, and where ids differ") {
-  const Ids context = run(100, 30);
+  const Ids context = consecutive(100, 30);
   Ids longer = context;
   longer.push_back(1);
   longer.push_back(2);
   SECTION("one context goes on as another's continuation") {
-    const auto contexts = shared({request(context, {1, 2, 3}), request(longer, {3, 4})});
+    const auto contexts =
+        shared({joined_request(context, {1, 2, 3}), joined_request(longer, {3, 4})});
     REQUIRE(contexts.size() == 1);
     CHECK(contexts[0].tokens == 29);
   }
   SECTION("the same ids, more of them asked for") {
-    EncodedRequest more = request(longer, {3, 4});
+    EncodedRequest more = joined_request(longer, {3, 4});
     more.begin = 20;
-    const auto contexts = shared({request(longer, {3, 4}), more});
+    const auto contexts = shared({joined_request(longer, {3, 4}), more});
     REQUIRE(contexts.size() == 1);
     CHECK(contexts[0].tokens == 19);
   }
   SECTION("contexts differ in their last ids") {
     Ids other = context;
     other[28] = 7;
-    const auto contexts = shared({request(context, {1, 2}), request(other, {1, 2})});
+    const auto contexts = shared({joined_request(context, {1, 2}), joined_request(other, {1, 2})});
     REQUIRE(contexts.size() == 1);
     CHECK(contexts[0].tokens == 28);
   }
@@ -102,18 +104,18 @@ TEST_CASE("what spares less than a quarter, or leaves a rest too long, is not sh
   // Of two requests of n inputs whose first p ids are the same p are spared: a quarter is p = n
   // / 2.
   const auto pair = [](int32_t p, int32_t n) {
-    Ids a = run(100, p), b = a;
+    Ids a = consecutive(100, p), b = a;
     for (int32_t i = p; i < n; ++i) {
       a.push_back(1000 + i);
       b.push_back(2000 + i);
     }
-    return Requests{request(a, {1}), request(b, {1})};
+    return Requests{joined_request(a, {1}), joined_request(b, {1})};
   };
   CHECK(shared(pair(10, 20)).size() == 1);
   CHECK(shared(pair(9, 20)).size() == 2);
   CHECK(shared(pair(10, 20), 10).size() == 1);
   CHECK(shared(pair(10, 20), 9).size() == 2);
-  CHECK(shared({request({5}, {1, 2}), request({5}, {3})}).size() == 2);
+  CHECK(shared({joined_request({5}, {1, 2}), joined_request({5}, {3})}).size() == 2);
   CHECK(shared({}).empty());
 }
 
@@ -160,7 +162,7 @@ TEST_CASE("no other division of neighbours reads fewer tokens") {
 
 TEST_CASE("a context has 64 requests at most") {
   Requests requests;
-  for (int32_t n = 0; n < 130; ++n) requests.push_back(request(run(100, 30), {n}));
+  for (int32_t n = 0; n < 130; ++n) requests.push_back(joined_request(consecutive(100, 30), {n}));
   size_t most = 0, all = 0;
   for (const SharedContext& c : shared(requests)) {
     most = std::max(most, c.requests.size());
@@ -203,9 +205,10 @@ TEST_CASE("batches have every context once, the one of most rounds first, and li
   Draw draw;
   Requests requests;
   for (int32_t n = 0; n < 400; ++n) {
-    const Ids context = run(1000 * n, 60 + 10 * (n % 5) + draw(6));
+    const Ids context = consecutive(1000 * n, 60 + 10 * (n % 5) + draw(6));
     for (int32_t i = 0; i < 2 + n % 3; ++i) {
-      requests.push_back(request(context, run(100 * i, 10 * (n % 4) + 2 + draw(n < 200 ? 3 : 30))));
+      requests.push_back(
+          joined_request(context, consecutive(100 * i, 10 * (n % 4) + 2 + draw(n < 200 ? 3 : 30))));
     }
   }
   const auto contexts = shared(requests);

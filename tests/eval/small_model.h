@@ -16,6 +16,9 @@
 
 namespace bamtrain::testing {
 
+/// The id that begins a text.
+constexpr int32_t kStart = 1;
+
 struct SmallModel {
   static constexpr int64_t kTrained = 12;
 

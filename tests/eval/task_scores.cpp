@@ -17,16 +17,16 @@ using namespace bamtrain;
 
 namespace {
 
-constexpr int64_t kTrained = 20;
+struct TaskModel {
+  static constexpr int64_t kTrained = 20;
 
-struct Fixture {
   ModelConfig config;
   std::unique_ptr<Backend> backend = make_reference_backend();
   std::unique_ptr<ParameterLayout> layout;
   Arena arena;
   Tensor masters;
 
-  explicit Fixture(uint64_t seed) {
+  explicit TaskModel(uint64_t seed) {
     config.vocab = 12;
     config.width = 8;
     config.layers = 1;
@@ -77,9 +77,9 @@ struct Truth {
   double loss = 0;
 };
 
-Truth truth_of(Fixture& f, const TaskRequest& request, int64_t length) {
+Truth truth_of(TaskModel& f, const TaskRequest& request, int64_t length) {
   const Task task(*request.task.info, request.task.options, {length, length}, request.seed, "test");
-  GrowingText text(f.config, kTrained, *f.backend, Dtype::f64, std::nullopt,
+  GrowingText text(f.config, TaskModel::kTrained, *f.backend, Dtype::f64, std::nullopt,
                    task.most_inputs() + 1);
   text.commit(f.masters);
   Truth out;
@@ -117,7 +117,7 @@ TEST_CASE("exact match by one pass is that of greedy decoding, accuracy and loss
   int64_t exact = 0, differ = 0;
   // A model of random weights writes a bit and the end in one of 70 or so.
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    Fixture f(seed);
+    TaskModel f(seed);
     const TaskRequest request = request_of("flip_flop", {6, 9}, 6);
     for (const int64_t length : request.lengths) {
       INFO("seed " << seed << ", length " << length);
@@ -139,14 +139,14 @@ TEST_CASE("exact match by one pass is that of greedy decoding, accuracy and loss
 }
 
 TEST_CASE("a checkpoint is chosen on other sequences than those that its results are of") {
-  Fixture f(1);
+  TaskModel f(1);
   const TaskRequest request = request_of("flip_flop", {9}, 50);
   CHECK(f.scores(request, 9, TaskSet::select) != f.scores(request, 9));
   CHECK(f.scores(request, 9, TaskSet::select) == f.scores(request, 9, TaskSet::select));
 }
 
 TEST_CASE("what several processes score adds up to the bits of one") {
-  Fixture f(1);
+  TaskModel f(1);
   // Three batches, the last of 7.
   const int64_t batch = evaluation_batch(find_task("flip_flop")->most_inputs(9));
   const TaskRequest request = request_of("flip_flop", {9}, 2 * batch + 7);
@@ -168,7 +168,7 @@ TEST_CASE("what several processes score adds up to the bits of one") {
 }
 
 TEST_CASE("the memory that a task takes beside the weights is that of its longest sequences") {
-  Fixture f(1);
+  TaskModel f(1);
   const auto bytes = [&](std::vector<int64_t> lengths) {
     return task_scores_bytes(request_of("flip_flop", std::move(lengths), 20), f.model());
   };
@@ -178,7 +178,7 @@ TEST_CASE("the memory that a task takes beside the weights is that of its longes
 }
 
 TEST_CASE("what cannot be scored is refused before any time is spent") {
-  Fixture f(1);
+  TaskModel f(1);
   const auto refused = [&](const TaskRequest& request) {
     try {
       check_task_request(request, f.model());

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "catch.h"
-#include "checkpoint/folder.h"
 #include "checkpoint/weights_folder.h"
 #include "core/durable_file.h"
 #include "core/rng.h"
+#include "data/files.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
@@ -33,7 +33,7 @@ namespace bamtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Workplace;
+using namespace testing;
 
 /// A model of random values, as trained.
 struct Trained {
@@ -414,7 +414,7 @@ TEST_CASE("an export that fails at any operation leaves nothing, or is there who
     set_file_fault([](FileOp, const std::string&, const std::string&) {
       return --countdown == 0 ? ENOSPC : 0;
     });
-    const std::string message = error_of(ExitCode::io, [&] { t.write(); });
+    const std::string message = error_or_none(ExitCode::io, [&] { t.write(); });
     const bool reached = countdown <= 0;
     set_file_fault(nullptr);
     INFO(at << ": " << message);

@@ -11,9 +11,9 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr int64_t kT = 70;
+constexpr int64_t kTokens = 70;
 
-ModelConfig config_of(const NormalizerChoice& n) {
+ModelConfig normalizer_config(const NormalizerChoice& n) {
   ModelConfig c = small_config();
   c.attention.prior = prior("bam");
   c.attention.normalizer = n;
@@ -36,12 +36,12 @@ struct Evaluated {
 
   Evaluated(const ModelConfig& c, Dtype activations, int64_t B, bool attention_rows = true)
       : backend(activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend()),
-        model(c, kT, *backend, activations) {
+        model(c, kTokens, *backend, activations) {
     arena.add("masters", &masters, backend->parameter_dtype(), {model.parameters().elements()});
-    model.plan(arena, B, kT, ModelUse::evaluation, Recompute::none, attention_rows);
+    model.plan(arena, B, kTokens, ModelUse::evaluation, Recompute::none, attention_rows);
     arena.commit();
     model.set_masters(masters);
-    const Run weights(c, Dtype::f32, 1, kT);
+    const Run weights(c, Dtype::f32, 1, kTokens);
     for (int64_t i = 0; i < masters.size(); ++i) put(masters, i, get(weights.masters(), i));
     model.refresh();
   }
@@ -50,9 +50,9 @@ struct Evaluated {
   std::vector<double> sums(const Batch& b, int64_t first, int64_t count) {
     const ModelConfig& c = model.config();
     std::vector<double> out(static_cast<size_t>(count * c.layers * kAttentionNumbers * c.heads));
-    std::vector<double> losses(static_cast<size_t>(count * kT));
-    model.evaluate(b.tokens.data() + first * kT, b.targets.data() + first * kT, count, kT,
-                   b.document_start, losses.data(), out.data());
+    std::vector<double> losses(static_cast<size_t>(count * kTokens));
+    model.evaluate(b.tokens.data() + first * kTokens, b.targets.data() + first * kTokens, count,
+                   kTokens, b.document_start, losses.data(), out.data());
     return out;
   }
 };
@@ -62,12 +62,13 @@ TEST_CASE("sums over attention's rows are those of the reference, sequence by se
     NormalizerChoice n = normalizer(info.name);
     if (info.name == "topk") n = normalizer("topk", {{"k", 4.0}});
     INFO(n.name());
-    const ModelConfig c = config_of(n);
-    const Batch batch = random_batch(3, kT, c.vocab);
+    const ModelConfig c = normalizer_config(n);
+    const Batch batch = random_batch(3, kTokens, c.vocab);
     Evaluated truth(c, Dtype::f64, 3), cpu(c, Dtype::f32, 3);
     const std::vector<double> sums = truth.sums(batch, 0, 3), found = cpu.sums(batch, 0, 3);
     size_t wrong = 0;
-    for (size_t i = 0; i < sums.size(); ++i) wrong += !(std::abs(found[i] - sums[i]) < 2e-3 * kT);
+    for (size_t i = 0; i < sums.size(); ++i)
+      wrong += !(std::abs(found[i] - sums[i]) < 2e-3 * kTokens);
     CHECK(wrong == 0);
     std::vector<double> one_by_one;
     for (int64_t b = 0; b < 3; ++b) {
@@ -79,10 +80,10 @@ TEST_CASE("sums over attention's rows are those of the reference, sequence by se
 }
 
 TEST_CASE("supports of a model are how many keys its rows see, or keep") {
-  ModelConfig c = config_of(normalizer("topk", {{"k", 4.0}}));
+  ModelConfig c = normalizer_config(normalizer("topk", {{"k", 4.0}}));
   c.attention.document_mask = false;
-  const Batch batch = random_batch(1, kT, c.vocab);
-  const double kept = 1 + 2 + 3 + 4 * (kT - 3);
+  const Batch batch = random_batch(1, kTokens, c.vocab);
+  const double kept = 1 + 2 + 3 + 4 * (kTokens - 3);
   const std::vector<double> sums = Evaluated(c, Dtype::f32, 1).sums(batch, 0, 1);
   for (int64_t l = 0; l < c.layers; ++l) {
     for (int64_t h = 0; h < c.heads; ++h) {
@@ -114,7 +115,7 @@ TEST_CASE("tiles of a model that are live are those that its normalizer leaves w
     }
     return of_heads;
   };
-  ModelConfig c = config_of(normalizer("softmax"));
+  ModelConfig c = normalizer_config(normalizer("softmax"));
   c.attention.prior = prior("alibi");
   c.attention.document_mask = false;
   // 20 groups of 16 rows: 4 of each number of tiles from 1 to 5.
@@ -137,9 +138,9 @@ TEST_CASE("tiles of a model that are live are those that its normalizer leaves w
 }
 
 TEST_CASE("memory for attention's rows is planned where they are asked for") {
-  const ModelConfig c = config_of(normalizer("softmax"));
+  const ModelConfig c = normalizer_config(normalizer("softmax"));
   const Evaluated with(c, Dtype::f32, 2), without(c, Dtype::f32, 2, false);
-  CHECK(with.arena.total_bytes() >= without.arena.total_bytes() + 2 * 4 * 2 * c.heads * kT);
+  CHECK(with.arena.total_bytes() >= without.arena.total_bytes() + 2 * 4 * 2 * c.heads * kTokens);
 }
 
 }  // namespace

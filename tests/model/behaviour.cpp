@@ -12,11 +12,6 @@
 namespace bamtrain::testing {
 namespace {
 
-const std::vector<Dtype>& dtypes() {
-  static const auto list = with_products({Dtype::f64, Dtype::f32, Dtype::bf16});
-  return list;
-}
-
 ModelConfig bam_config() {
   ModelConfig c = small_config();
   c.attention.prior = prior("bam");
@@ -26,7 +21,7 @@ ModelConfig bam_config() {
 
 TEST_CASE("a window as long as the sequence is no window") {
   const Threads one(1);  // many tiny passes
-  for (Dtype t : dtypes()) {
+  for (Dtype t : usable_dtypes()) {
     ModelConfig c = bam_config();
     const Batch batch = random_batch(2, 19, c.vocab);
     Run without(c, t, 2, 19);
@@ -43,7 +38,7 @@ TEST_CASE("a window as long as the sequence is no window") {
 
 TEST_CASE("rope_local past its training length is rope in a window of that length + 1") {
   const Threads one(1);  // many tiny passes
-  for (Dtype t : dtypes()) {
+  for (Dtype t : usable_dtypes()) {
     ModelConfig c = small_config();
     c.attention.prior = prior("rope_local");
     const Batch batch = random_batch(2, 30, c.vocab);
@@ -59,7 +54,7 @@ TEST_CASE("rope_local past its training length is rope in a window of that lengt
 
 TEST_CASE("fire with a zero network is no prior") {
   const Threads one(1);  // many tiny passes
-  for (Dtype t : dtypes()) {
+  for (Dtype t : usable_dtypes()) {
     ModelConfig c = small_config();
     c.attention.document_mask = true;
     const Batch batch = random_batch(2, 19, c.vocab);
@@ -81,7 +76,7 @@ TEST_CASE("fire with a zero network is no prior") {
 
 TEST_CASE("document starts mean nothing without a document mask, and something with one") {
   const Threads one(1);  // many tiny passes
-  for (Dtype t : dtypes()) {
+  for (Dtype t : usable_dtypes()) {
     ModelConfig c = bam_config();
     Batch batch = random_batch(2, 19, c.vocab);
     REQUIRE(std::count(batch.tokens.begin(), batch.tokens.end(), 0) > 2);
@@ -99,7 +94,7 @@ TEST_CASE("document starts mean nothing without a document mask, and something w
 TEST_CASE("packed documents lose what each loses alone") {
   const Threads one(1);  // many tiny passes
   for (const PriorInfo& p : all_priors()) {
-    for (Dtype t : dtypes()) {
+    for (Dtype t : usable_dtypes()) {
       INFO(p.name << " in " << name_of(t));
       ModelConfig c = bam_config();
       c.attention.prior = prior(p.name);
@@ -127,7 +122,7 @@ TEST_CASE("batches below the planned size give the losses of their own plan") {
   const Threads one(1);  // many tiny passes
   for (const PriorConfig& of_layers : every_prior()) {
     const PriorInfo& p = of_layers.pattern[0].info();
-    for (Dtype t : dtypes()) {
+    for (Dtype t : usable_dtypes()) {
       INFO(of_layers.names() << " in " << name_of(t));
       ModelConfig c = bam_config();
       c.attention.prior = of_layers;
@@ -197,7 +192,7 @@ TEST_CASE("padding that asks for nothing changes no loss and no gradient") {
 
 TEST_CASE("a short batch leaves no trace of a longer one before it") {
   for (const PriorConfig& of_layers : every_prior()) {
-    for (Dtype t : dtypes()) {
+    for (Dtype t : usable_dtypes()) {
       INFO(of_layers.names() << " in " << name_of(t));
       ModelConfig c = bam_config();
       c.attention.prior = of_layers;
@@ -253,7 +248,7 @@ TEST_CASE("a scale for evaluation only is not planned for training") {
 TEST_CASE("the learned table refuses sequences past its end") {
   ModelConfig c = small_config();
   c.attention.prior = prior("learned");
-  for (Dtype t : dtypes()) {
+  for (Dtype t : usable_dtypes()) {
     Run run(c, t, 1, 20, ModelUse::evaluation, 19);
     CHECK_NOTHROW(run.loss(random_batch(1, 19, c.vocab)));
     CHECK_THROWS_AS(run.loss(random_batch(1, 20, c.vocab)), Error);

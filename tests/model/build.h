@@ -38,6 +38,12 @@ ModelConfig retrieval_config();
 
 std::string describe(const ModelConfig& c);
 
+/// Of fp64, fp32 and bf16 those in which this machine has matrix products.
+inline const std::vector<Dtype>& usable_dtypes() {
+  static const auto list = with_products({Dtype::f64, Dtype::f32, Dtype::bf16});
+  return list;
+}
+
 /// Evaluation where the scale has no backward pass.
 ModelUse use_of(const ModelConfig& c);
 

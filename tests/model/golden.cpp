@@ -38,7 +38,7 @@ struct Golden {
   }
 };
 
-ModelConfig config_of(const Json& m) {
+ModelConfig golden_config(const Json& m) {
   const std::string mlp = m["mlp"]["kind"], norm_kind = m["norm"]["kind"];
   const Json& attention = m["attention"];
   ModelConfig c;
@@ -94,7 +94,7 @@ ModelConfig config_of(const Json& m) {
 Golden open_golden(const std::filesystem::path& path) {
   Golden g{path.stem().string(), SafetensorsFile::open(path.string()), {}, {}, 0};
   const Json config = Json::parse(g.file.metadata().at("config"));
-  g.config = config_of(config["model"]);
+  g.config = golden_config(config["model"]);
   const SafetensorsFile::Entry* tokens = g.file.find("tokens");
   REQUIRE(tokens != nullptr);
   std::vector<int32_t> rows(static_cast<size_t>(tokens->bytes) / sizeof(int32_t));

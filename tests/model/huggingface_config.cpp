@@ -16,12 +16,12 @@
 namespace bamtrain {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using testing::normalizer;
 using testing::prior;
 using testing::scale;
 
-constexpr int64_t kT = 48;
+constexpr int64_t kTrained = 48;
 
 ModelConfig model(const PriorConfig& p, const ScaleChoice& s = scale("none")) {
   ModelConfig c;
@@ -37,8 +37,8 @@ ModelConfig model(const PriorConfig& p, const ScaleChoice& s = scale("none")) {
   return c;
 }
 
-Json config_of(const ModelConfig& c, const SpecialTokens& tokens = {3, 4, 5}) {
-  return huggingface_config(c, kT, Dtype::f32, tokens);
+OrderedJson config_of(const ModelConfig& c, const SpecialTokens& tokens = {3, 4, 5}) {
+  return huggingface_config(c, kTrained, Dtype::f32, tokens);
 }
 
 }  // namespace
@@ -49,9 +49,9 @@ TEST_CASE("learned positions with LayerNorm, biases and no gate are GPT-2; every
   gpt2.bias = true;
   gpt2.norm.kind = NormKind::layernorm;
   gpt2.mlp.kind = MlpKind::gelu;
-  REQUIRE(is_gpt2(gpt2, kT));
-  CHECK_FALSE(is_llama(gpt2, kT));
-  Json expected = Json::parse(R"({
+  REQUIRE(is_gpt2(gpt2, kTrained));
+  CHECK_FALSE(is_llama(gpt2, kTrained));
+  OrderedJson expected = OrderedJson::parse(R"({
     "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 101,
     "n_positions": 60, "n_embd": 64, "n_layer": 4, "n_head": 8, "n_inner": 96,
     "activation_function": "gelu_new", "layer_norm_epsilon": 1e-06, "resid_pdrop": 0.0,
@@ -60,7 +60,7 @@ TEST_CASE("learned positions with LayerNorm, biases and no gate are GPT-2; every
   CHECK(config_of(gpt2).dump() == expected.dump());
   ModelConfig c = gpt2;
   c.tied = c.attention.document_mask = true;
-  CHECK(is_gpt2(c, kT));
+  CHECK(is_gpt2(c, kTrained));
   for (const auto& [kind, name] :
        {std::pair(MlpKind::gelu_erf, "gelu"), std::pair(MlpKind::relu, "relu")}) {
     c.mlp.kind = kind;
@@ -69,7 +69,7 @@ TEST_CASE("learned positions with LayerNorm, biases and no gate are GPT-2; every
   const auto other = [&](auto&& change) {
     ModelConfig changed = gpt2;
     change(changed);
-    return !is_gpt2(changed, kT) && config_of(changed)["model_type"] == "bamtrain";
+    return !is_gpt2(changed, kTrained) && config_of(changed)["model_type"] == "bamtrain";
   };
   CHECK(other([](ModelConfig& m) { m.norm.kind = NormKind::rmsnorm; }));
   CHECK(other([](ModelConfig& m) { m.bias = false; }));
@@ -85,51 +85,53 @@ TEST_CASE("learned positions with LayerNorm, biases and no gate are GPT-2; every
 
 TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it none") {
   const ModelConfig rope = model(prior("rope"));
-  CHECK(is_llama(rope, kT));
+  CHECK(is_llama(rope, kTrained));
   ModelConfig c = rope;
   c.bias = c.tied = c.attention.document_mask = true;
   c.kv_heads = 8;
-  CHECK(is_llama(c, kT));
-  CHECK(is_llama(model(PriorConfig({prior("rope"), prior("rope")})), kT));
+  CHECK(is_llama(c, kTrained));
+  CHECK(is_llama(model(PriorConfig({prior("rope"), prior("rope")})), kTrained));
   for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
-    CHECK(is_llama(model(prior("rope", {{"scaling", std::string(scaling)}, {"factor", 4.0}})), kT));
+    CHECK(is_llama(model(prior("rope", {{"scaling", std::string(scaling)}, {"factor", 4.0}})),
+                   kTrained));
   }
 
   c = rope;
   c.norm.kind = NormKind::layernorm;
-  CHECK_FALSE(is_llama(c, kT));
+  CHECK_FALSE(is_llama(c, kTrained));
   c = rope;
   c.mlp.kind = MlpKind::geglu;
-  CHECK_FALSE(is_llama(c, kT));
+  CHECK_FALSE(is_llama(c, kTrained));
   c = rope;
   c.attention.window = 9;
-  CHECK_FALSE(is_llama(c, kT));
+  CHECK_FALSE(is_llama(c, kTrained));
   c = rope;
   c.embed_scale = true;
-  CHECK_FALSE(is_llama(c, kT));
+  CHECK_FALSE(is_llama(c, kTrained));
   for (NormPosition position : {NormPosition::post, NormPosition::both}) {
     c = rope;
     c.norm_position = position;
-    CHECK_FALSE(is_llama(c, kT));
+    CHECK_FALSE(is_llama(c, kTrained));
   }
-  CHECK_FALSE(is_llama(model(PriorConfig({prior("rope"), prior("rope", {{"theta", 2e4}})})), kT));
+  CHECK_FALSE(
+      is_llama(model(PriorConfig({prior("rope"), prior("rope", {{"theta", 2e4}})})), kTrained));
   for (const PriorInfo& p : all_priors()) {
-    if (p.name != "rope") CHECK_FALSE(is_llama(model(prior(p.name)), kT));
+    if (p.name != "rope") CHECK_FALSE(is_llama(model(prior(p.name)), kTrained));
   }
   for (const ScaleInfo& s : all_scales()) {
-    if (s.name != "none") CHECK_FALSE(is_llama(model(prior("rope"), scale(s.name)), kT));
+    if (s.name != "none") CHECK_FALSE(is_llama(model(prior("rope"), scale(s.name)), kTrained));
   }
   for (const NormalizerInfo& n : all_normalizers()) {
     c = rope;
     c.attention.normalizer = normalizer(n.name);
-    CHECK(is_llama(c, kT) == (n.name == "softmax"));
+    CHECK(is_llama(c, kTrained) == (n.name == "softmax"));
   }
 }
 
 TEST_CASE("a Llama's config.json is complete and holds nothing of bamtrain's") {
   ModelConfig c = model(prior("rope", {{"theta", 1e4}}));
   c.bias = c.tied = true;
-  const Json expected = Json::parse(R"({
+  const OrderedJson expected = OrderedJson::parse(R"({
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 101,
     "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
     "head_dim": 8, "intermediate_size": 96, "hidden_act": "silu", "rms_norm_eps": 1e-6,
@@ -138,36 +140,36 @@ TEST_CASE("a Llama's config.json is complete and holds nothing of bamtrain's") {
     "eos_token_id": 4, "torch_dtype": "float32"})");
   CHECK(config_of(c) == expected);
   c.own_head_dim = 6;
-  CHECK(is_llama(c, kT));
+  CHECK(is_llama(c, kTrained));
   CHECK(config_of(c)["head_dim"] == 6);
   c.own_head_dim = 0;
-  CHECK(huggingface_config(c, kT, Dtype::bf16, {})["torch_dtype"] == "bfloat16");
-  CHECK(huggingface_config(c, kT, Dtype::f32, {})["bos_token_id"].is_null());
+  CHECK(huggingface_config(c, kTrained, Dtype::bf16, {})["torch_dtype"] == "bfloat16");
+  CHECK(huggingface_config(c, kTrained, Dtype::f32, {})["bos_token_id"].is_null());
 }
 
 TEST_CASE("rope's scaling is written in transformers' terms") {
   const auto written = [](const std::string& scaling) {
-    const Json j =
+    const OrderedJson j =
         config_of(model(prior("rope", {{"theta", 1e4}, {"scaling", scaling}, {"factor", 4.0}})));
-    CHECK(j["max_position_embeddings"] == 4 * kT);
-    return Json{{"theta", j["rope_theta"]}, {"scaling", j["rope_scaling"]}};
+    CHECK(j["max_position_embeddings"] == 4 * kTrained);
+    return OrderedJson{{"theta", j["rope_theta"]}, {"scaling", j["rope_scaling"]}};
   };
   CHECK(written("linear") ==
-        Json::parse(R"({"theta": 1e4, "scaling": {"rope_type": "linear", "factor": 4.0}})"));
-  CHECK(written("llama3") == Json::parse(R"({"theta": 1e4, "scaling": {
+        OrderedJson::parse(R"({"theta": 1e4, "scaling": {"rope_type": "linear", "factor": 4.0}})"));
+  CHECK(written("llama3") == OrderedJson::parse(R"({"theta": 1e4, "scaling": {
       "rope_type": "llama3", "factor": 4.0, "original_max_position_embeddings": 48,
       "low_freq_factor": 1.0, "high_freq_factor": 4.0}})"));
-  const Json yarn = written("yarn")["scaling"];
+  const OrderedJson yarn = written("yarn")["scaling"];
   CHECK(yarn["rope_type"] == "yarn");
-  CHECK(yarn["original_max_position_embeddings"] == kT);
+  CHECK(yarn["original_max_position_embeddings"] == kTrained);
   CHECK(yarn["attention_factor"].get<double>() == Approx(1.1386294361).epsilon(1e-9));
   CHECK((yarn["beta_fast"] == 32 && yarn["beta_slow"] == 1));
   // The base that ntk stands for: 10,000 * 4^(8/6).
-  const Json ntk = written("ntk");
+  const OrderedJson ntk = written("ntk");
   CHECK(ntk["scaling"].is_null());
   CHECK(ntk["theta"].get<double>() == Approx(63496.042078728).epsilon(1e-10));
   CHECK(config_of(model(prior("rope", {{"randomized", true}})))["max_position_embeddings"] ==
-        4 * kT);
+        4 * kTrained);
 }
 
 TEST_CASE("any other model brings its code, with derived numbers written out") {
@@ -177,31 +179,32 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
   c.attention.document_mask = true;
   c.norm.kind = NormKind::layernorm;
   c.mlp.kind = MlpKind::gelu;
-  const Json j = config_of(c);
-  CHECK(j["architectures"] == Json{"BamtrainForCausalLM"});
+  const OrderedJson j = config_of(c);
+  CHECK(j["architectures"] == OrderedJson{"BamtrainForCausalLM"});
   CHECK(j["auto_map"]["AutoModelForCausalLM"] == "modeling_bamtrain.BamtrainForCausalLM");
   CHECK(j["auto_map"]["AutoConfig"] == "configuration_bamtrain.BamtrainConfig");
   CHECK(j["model_type"] == "bamtrain");
   CHECK((j["mlp"] == "gelu" && j["norm"] == "layernorm" && j["norm_eps"] == 1e-6));
   CHECK((j["norm_position"] == "pre" && j["embed_scale"] == false && j["head_dim"] == 8));
   CHECK(j["document_start"] == 5);
-  CHECK(j["max_position_embeddings"] == kT);
+  CHECK(j["max_position_embeddings"] == kTrained);
   REQUIRE(j["priors"].size() == 4);
   const std::vector<std::string> names = {"bam", "rope_local", "fire", "alibi"};
   for (size_t i = 0; i < 4; ++i) {
     CHECK(j["priors"][i]["name"] == names[i]);
-    CHECK(j["priors"][i]["window"] == (i == 1 ? kT + 1 : 0));
+    CHECK(j["priors"][i]["window"] == (i == 1 ? kTrained + 1 : 0));
     CHECK(j["priors"][i]["scale_bias"] == (i == 0));  // ssmax: with bam
   }
   CHECK(j["priors"][1]["theta"] == 1e4);
-  CHECK(j["priors"][2]["threshold_length"] == kT);
-  CHECK(j["scale"] == Json::parse(R"({"name": "ssmax", "decay": false, "delta": 0.0, "init": 1.0,
+  CHECK(j["priors"][2]["threshold_length"] == kTrained);
+  CHECK(j["scale"] ==
+        OrderedJson::parse(R"({"name": "ssmax", "decay": false, "delta": 0.0, "init": 1.0,
                                       "init_std": 0.0, "offset": 1.0, "parameters": {"s": [8]}})"));
   CHECK(j["priors"][0]["parameters"] ==
-        Json::parse(R"({"theta_alpha": [8], "theta_beta": [8], "theta_mu": [8]})"));
-  CHECK(j["priors"][2]["parameters"]["w2"] == Json{8, 32});
+        OrderedJson::parse(R"({"theta_alpha": [8], "theta_beta": [8], "theta_mu": [8]})"));
+  CHECK(j["priors"][2]["parameters"]["w2"] == OrderedJson{8, 32});
   CHECK_FALSE(j["priors"][3].contains("parameters"));
-  CHECK(j["normalizer"] == Json{{"name", "softmax"}});
+  CHECK(j["normalizer"] == OrderedJson{{"name", "softmax"}});
   c.attention.document_mask = false;
   CHECK(config_of(c)["document_start"].is_null());
 }
@@ -212,14 +215,16 @@ TEST_CASE("the normalizer is written with its options, a word of one as the word
     c.attention.normalizer = n;
     return config_of(c)["normalizer"];
   };
-  CHECK(written(normalizer("softmax")) == Json{{"name", "softmax"}});
-  CHECK(written(normalizer("entmax", {{"alpha", 1.75}, {"learned", true}})) == Json::parse(R"({
+  CHECK(written(normalizer("softmax")) == OrderedJson{{"name", "softmax"}});
+  CHECK(written(normalizer("entmax", {{"alpha", 1.75}, {"learned", true}})) ==
+        OrderedJson::parse(R"({
       "name": "entmax", "alpha": 1.75, "decay": false, "learned": true,
       "parameters": {"alpha": [8]}})"));
-  CHECK(written(normalizer("topk")) == Json::parse(R"({"name": "topk", "k": 32, "of": "row"})"));
+  CHECK(written(normalizer("topk")) ==
+        OrderedJson::parse(R"({"name": "topk", "k": 32, "of": "row"})"));
   CHECK(written(normalizer("topk", {{"k", 0.0}, {"of", std::string("sequence")}})) ==
-        Json::parse(R"({"name": "topk", "k": "n/2", "of": "sequence"})"));
-  CHECK(written(normalizer("stick_breaking")) == Json{{"name", "stick_breaking"}});
+        OrderedJson::parse(R"({"name": "topk", "k": "n/2", "of": "sequence"})"));
+  CHECK(written(normalizer("stick_breaking")) == OrderedJson{{"name", "stick_breaking"}});
 }
 
 TEST_CASE("the block is written out, its activation in transformers' terms") {
@@ -228,7 +233,7 @@ TEST_CASE("the block is written out, its activation in transformers' terms") {
   c.embed_scale = true;
   const auto written = [&c](MlpKind kind, const char* mlp, const char* hidden_act) {
     c.mlp.kind = kind;
-    const Json j = config_of(c);
+    const OrderedJson j = config_of(c);
     CHECK((j["mlp"] == mlp && j["hidden_act"] == hidden_act));
     CHECK((j["norm_position"] == "both" && j["embed_scale"] == true));
   };
@@ -244,9 +249,9 @@ TEST_CASE("the block is written out, its activation in transformers' terms") {
 TEST_CASE("tables have their lengths, windows are those of the layers") {
   ModelConfig c = model(prior("learned"), scale("by_length"));
   c.attention.window = 7;
-  Json j = config_of(c);
-  CHECK(j["priors"][0]["positions"] == kT);
-  CHECK(j["scale"]["lengths"] == kT);
+  OrderedJson j = config_of(c);
+  CHECK(j["priors"][0]["positions"] == kTrained);
+  CHECK(j["scale"]["lengths"] == kTrained);
   CHECK(j["priors"][0]["window"] == 7);
   c = model(prior("learned", {{"positions", 99.0}}), scale("by_length", {{"lengths", 77.0}}));
   j = config_of(c);
@@ -254,7 +259,7 @@ TEST_CASE("tables have their lengths, windows are those of the layers") {
   CHECK_FALSE(j["priors"][0].contains("parameters"));  // the model's
   CHECK(j["scale"]["lengths"] == 77);
   for (const ScaleInfo& s : all_scales()) {
-    const Json of = config_of(model(prior("bam"), scale(s.name)));
+    const OrderedJson of = config_of(model(prior("bam"), scale(s.name)));
     CHECK(of["scale"]["name"] == s.name);
     CHECK(of["priors"][0]["scale_bias"] == (s.name == "ssmax" || s.name == "entropy"));
   }

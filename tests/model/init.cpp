@@ -9,7 +9,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr int64_t kT = 50;
+constexpr int64_t kLength = 50;
 
 ModelConfig config(InitKind init) {
   ModelConfig c = small_config();
@@ -27,11 +27,11 @@ ModelConfig config(InitKind init) {
 
 std::vector<double> initial(const ModelConfig& c, const std::string& name, uint64_t seed = 1,
                             Dtype t = Dtype::f64) {
-  const ParameterLayout layout(c, kT);
+  const ParameterLayout layout(c, kLength);
   const Parameter* p = layout.find(name);
   REQUIRE(p != nullptr);
   const Memory out(t, {p->size}, -77);
-  initialize(*p, c, kT, seed, out.tensor());
+  initialize(*p, c, kLength, seed, out.tensor());
   return read(out.tensor(), Role::parameter).x;
 }
 

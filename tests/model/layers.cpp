@@ -12,11 +12,6 @@
 namespace bamtrain::testing {
 namespace {
 
-const std::vector<Dtype>& dtypes() {
-  static const auto list = with_products({Dtype::f64, Dtype::f32, Dtype::bf16});
-  return list;
-}
-
 using Names = std::vector<std::string>;
 
 /// Lists that leave no family out, each with the layers and the scale it is tried with.
@@ -47,7 +42,7 @@ TEST_CASE("a list of one prior over and over has the names and the bits of the p
   const Threads one(1);  // many tiny passes
   for (const PriorInfo& p : all_priors()) {
     if (p.is<EmbeddingFamily>()) continue;
-    for (const Dtype t : dtypes()) {
+    for (const Dtype t : usable_dtypes()) {
       ModelConfig c = small_config();
       c.attention.prior = prior(p.name);
       c.attention.scale = scale("ssmax");
@@ -129,7 +124,7 @@ TEST_CASE("initial values are those of the layer's own options") {
 TEST_CASE("nothing beside the gates of mixed layers reaches the flat gradients or the logits") {
   const Threads one(1);  // many tiny passes
   const ModelConfig c = mixed_configs()[1];
-  for (const Dtype t : dtypes()) {
+  for (const Dtype t : usable_dtypes()) {
     Run run(c, t, 2, 19);
     REQUIRE(run.model().parameters().gate_columns() == 8);
     run.differentiate(random_batch(2, 19, c.vocab));
@@ -146,7 +141,7 @@ TEST_CASE("nothing beside the gates of mixed layers reaches the flat gradients o
 TEST_CASE("mixed layers: batches below the planned size give the losses of their own plan") {
   const Threads one(1);  // many tiny passes
   for (const ModelConfig& c : mixed_configs()) {
-    for (const Dtype t : dtypes()) {
+    for (const Dtype t : usable_dtypes()) {
       INFO(describe(c) << " in " << name_of(t));
       const Batch batch = random_batch(2, 40, c.vocab);
       Run large(c, t, 3, 70, ModelUse::evaluation, 12), own(c, t, 2, 40, ModelUse::training, 12);
@@ -159,7 +154,7 @@ TEST_CASE("each layer has its own window") {
   const Threads one(1);  // many tiny passes
   ModelConfig c = small_config();
   c.attention.prior = priors({"rope_local", "nope"});
-  for (const Dtype t : dtypes()) {
+  for (const Dtype t : usable_dtypes()) {
     Batch batch = random_batch(1, 60, c.vocab, false);
     Run run(c, t, 1, 60, ModelUse::evaluation, 12);
     // Two windows of 13 reach 24 back, one and a layer without a window reach everywhere.
@@ -180,7 +175,7 @@ TEST_CASE("each layer has its own window") {
 TEST_CASE("a prior's own window is the model's in the layers with that prior alone") {
   const Threads one(1);  // many tiny passes
   ModelConfig c = small_config();
-  for (const Dtype t : dtypes()) {
+  for (const Dtype t : usable_dtypes()) {
     const Batch batch = random_batch(2, 30, c.vocab);
     const auto gradients = [&](const PriorConfig& prior, int64_t window) {
       c.attention.prior = prior;
@@ -226,7 +221,7 @@ TEST_CASE("mixed layers: documents that are packed lose what each loses alone") 
 TEST_CASE("mixed layers have the same bits with 1, 2 and 4 threads, recomputed or not, again") {
   for (const ModelConfig& c : mixed_configs()) {
     const Batch batch = random_batch(2, 130, c.vocab);
-    for (const Dtype t : dtypes()) {
+    for (const Dtype t : usable_dtypes()) {
       const auto device = [t]() -> Device {
         return {t == Dtype::f64 ? make_reference_backend() : make_cpu_backend(), &host_memory()};
       };

@@ -303,22 +303,22 @@ struct Layout {
                      first.data(), positions.data());
   }
 };
-using Row = std::vector<int32_t>;
+using Ints = std::vector<int32_t>;
 
 TEST_CASE("without documents and window every position sees all before it") {
   const Layout x({5, 5, 5, 5}, {}, 0);
-  CHECK(x.first == Row{0, 0, 0, 0});
-  CHECK(x.positions == Row{0, 1, 2, 3});
+  CHECK(x.first == Ints{0, 0, 0, 0});
+  CHECK(x.positions == Ints{0, 1, 2, 3});
 }
 
 TEST_CASE("documents restart keys and positions at their first token and at the sequence's") {
   // Begins inside a document; one document of one token; one begins at the last position.
   const Layout x({7, 7, 1, 7, 1, 1, 7, 1}, 1, 0);
-  CHECK(x.first == Row{0, 0, 2, 2, 4, 5, 5, 7});
-  CHECK(x.positions == Row{0, 1, 0, 1, 0, 0, 1, 0});
+  CHECK(x.first == Ints{0, 0, 2, 2, 4, 5, 5, 7});
+  CHECK(x.positions == Ints{0, 1, 0, 1, 0, 0, 1, 0});
   const Layout starts({1, 7, 7}, 1, 0);
-  CHECK(starts.first == Row{0, 0, 0});
-  CHECK(starts.positions == Row{0, 1, 2});
+  CHECK(starts.first == Ints{0, 0, 0});
+  CHECK(starts.positions == Ints{0, 1, 2});
 }
 
 TEST_CASE("tokens that go on from others keep their document, and padding has none") {
@@ -330,37 +330,37 @@ TEST_CASE("tokens that go on from others keep their document, and padding has no
     return std::pair(x, last);
   };
   const auto [past, of_past] = laid_out(-3, 0);
-  CHECK(past.first == Row{-3, -3, 2, 2});
-  CHECK(past.positions == Row{3, 4, 0, 1});
+  CHECK(past.first == Ints{-3, -3, 2, 2});
+  CHECK(past.positions == Ints{3, 4, 0, 1});
   CHECK(of_past == 2);
-  CHECK(laid_out(-3, 2).first.first == Row{-1, 0, 2, 2});
+  CHECK(laid_out(-3, 2).first.first == Ints{-1, 0, 2, 2});
   // A document that begins at token 3, behind padding with what begins documents elsewhere.
   const auto [padded, of_padded] = laid_out(3, 0);
-  CHECK(padded.first == Row{0, 1, 2, 3});
-  CHECK(padded.positions == Row{0, 0, 0, 0});
+  CHECK(padded.first == Ints{0, 1, 2, 3});
+  CHECK(padded.positions == Ints{0, 0, 0, 0});
   CHECK(of_padded == 3);
-  CHECK(laid_out(1, 0).first.first == Row{0, 1, 2, 2});
+  CHECK(laid_out(1, 0).first.first == Ints{0, 1, 2, 2});
   // All padding: the document begins later.
   CHECK(laid_out(9, 0).second == 9);
-  CHECK(laid_out(9, 2).first.first == Row{0, 1, 2, 3});
+  CHECK(laid_out(9, 2).first.first == Ints{0, 1, 2, 3});
 }
 
 TEST_CASE("a window limits the keys and leaves the positions") {
   const Layout x({7, 7, 7, 7, 7}, {}, 2);
-  CHECK(x.first == Row{0, 0, 1, 2, 3});
-  CHECK(x.positions == Row{0, 1, 2, 3, 4});
-  CHECK(Layout({7, 7, 7}, {}, 1).first == Row{0, 1, 2});
-  CHECK(Layout({7, 7, 7}, {}, 3).first == Row{0, 0, 0});
+  CHECK(x.first == Ints{0, 0, 1, 2, 3});
+  CHECK(x.positions == Ints{0, 1, 2, 3, 4});
+  CHECK(Layout({7, 7, 7}, {}, 1).first == Ints{0, 1, 2});
+  CHECK(Layout({7, 7, 7}, {}, 3).first == Ints{0, 0, 0});
 }
 
 TEST_CASE("with a window and documents the nearer limit holds") {
   const Layout x({7, 7, 7, 1, 7, 7, 7, 1}, 1, 3);
-  CHECK(x.first == Row{0, 0, 0, 3, 3, 3, 4, 7});
-  CHECK(x.positions == Row{0, 1, 2, 0, 1, 2, 3, 0});
+  CHECK(x.first == Ints{0, 0, 0, 3, 3, 3, 4, 7});
+  CHECK(x.positions == Ints{0, 1, 2, 0, 1, 2, 3, 0});
 }
 
 TEST_CASE("token 0 may begin documents") {
-  CHECK(Layout({0, 3, 0, 3}, 0, 0).first == Row{0, 0, 2, 2});
+  CHECK(Layout({0, 3, 0, 3}, 0, 0).first == Ints{0, 0, 2, 2});
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ ModelConfig with(const ScaleChoice& scale, const NormalizerChoice& normalizer = 
 }
 
 /// Every scale with softmax, and every normalizer that the model takes with its examples.
-std::vector<ModelConfig> every_mechanism() {
+std::vector<ModelConfig> retrieval_configs() {
   std::vector<ModelConfig> models;
   for (const ScaleInfo& s : all_scales()) models.push_back(with(scale(s.name)));
   for (const NormalizerInfo& n : all_normalizers()) {
@@ -57,7 +57,7 @@ std::vector<double> answer(Run& run, const Batch& batch, int64_t b) {
   return {first, first + RetrievalInput::kClasses};
 }
 
-struct Golden {
+struct RetrievalGolden {
   std::string name;
   SafetensorsFile file;
   ModelConfig config;
@@ -73,14 +73,14 @@ struct Golden {
   }
 };
 
-std::vector<Golden> all_goldens() {
+std::vector<RetrievalGolden> retrieval_goldens() {
   const char* root = std::getenv("BAMTRAIN_SOURCE");
-  std::vector<Golden> goldens;
+  std::vector<RetrievalGolden> goldens;
   for (const auto& file :
        std::filesystem::directory_iterator(std::string(root ? root : ".") + "/tests/golden")) {
     const std::string name = file.path().stem().string();
     if (!name.starts_with("max_retrieval_")) continue;
-    Golden g{name, SafetensorsFile::open(file.path().string()), {}, {}};
+    RetrievalGolden g{name, SafetensorsFile::open(file.path().string()), {}, {}};
     const Json c = Json::parse(g.file.metadata().at("config"));
     const Json &s = c["scale"], &n = c["normalizer"];
     g.config = with(scale(s["name"], options_of(s)), normalizer(n["name"], options_of(n)));
@@ -104,9 +104,9 @@ std::vector<Golden> all_goldens() {
 
 TEST_CASE("max_retrieval: golden logits, losses and gradients in fp64 and fp32") {
   const Threads one(1);
-  const std::vector<Golden> goldens = all_goldens();
+  const std::vector<RetrievalGolden> goldens = retrieval_goldens();
   REQUIRE(goldens.size() >= 6);
-  for (const Golden& g : goldens) {
+  for (const RetrievalGolden& g : goldens) {
     for (const Dtype t : with_products({Dtype::f64, Dtype::f32})) {
       INFO(g.name << " " << name_of(t));
       Run run(g.config, t, g.batch.B, g.batch.T);
@@ -140,7 +140,7 @@ TEST_CASE("max_retrieval: golden logits, losses and gradients in fp64 and fp32")
 
 TEST_CASE("max_retrieval: gradients agree with differences, whatever scale and normalizer") {
   size_t n = 0;
-  for (ModelConfig& c : every_mechanism()) {
+  for (ModelConfig& c : retrieval_configs()) {
     if (use_of(c) != ModelUse::training) continue;
     constexpr MlpKind kMlps[] = {MlpKind::gelu_erf, MlpKind::gelu};
     c.mlp.kind = kMlps[n++ % 2];
@@ -149,7 +149,7 @@ TEST_CASE("max_retrieval: gradients agree with differences, whatever scale and n
 }
 
 TEST_CASE("max_retrieval: many items agree with the reference") {
-  for (const ModelConfig& small : every_mechanism()) {
+  for (const ModelConfig& small : retrieval_configs()) {
     ModelConfig c = small;
     c.width = 64;
     c.mlp.hidden = 40;
@@ -174,7 +174,7 @@ TEST_CASE("max_retrieval: many items agree with the reference") {
 }
 
 TEST_CASE("max_retrieval: padding and other rows change no bit of an answer") {
-  for (const ModelConfig& c : every_mechanism()) {
+  for (const ModelConfig& c : retrieval_configs()) {
     const NormalizerChoice& n = c.attention.normalizer;
     // It counts the keys of the whole batch's T.
     if (n && n.options.has("of") && n.options.text("of") == "sequence") continue;
@@ -199,7 +199,7 @@ TEST_CASE("max_retrieval: an answer is that of a set, and of its query") {
   Batch turned = batch, asked = batch;
   std::reverse(turned.tokens.begin() + 1, turned.tokens.end());
   asked.tokens[0] = RetrievalInput{RetrievalInput::kQuery, 1 << 20}.id();
-  for (const ModelConfig& c : every_mechanism()) {
+  for (const ModelConfig& c : retrieval_configs()) {
     INFO(describe(c));
     Run run(c, Dtype::f64, 1, 13, use_of(c));
     const std::vector<double> logits = answer(run, batch, 0);
@@ -236,7 +236,7 @@ TEST_CASE("max_retrieval: initial values leave out columns without features") {
 }
 
 TEST_CASE("max_retrieval: passes take no memory") {
-  for (const ModelConfig& c : every_mechanism()) {
+  for (const ModelConfig& c : retrieval_configs()) {
     INFO(describe(c));
     NullBackend backend;
     MaxRetrieval model(c, 32, backend, Dtype::f32);

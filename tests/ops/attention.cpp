@@ -12,9 +12,6 @@ namespace {
 
 using Tables = std::vector<TableForm>;
 const Tables kTables = {TableForm::none, TableForm::table, TableForm::falling};
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
-constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
 constexpr int64_t kPositions[] = {64, 5, 17, 2};
 
 /// The forms of bias that are no tables.
@@ -29,22 +26,22 @@ Tables other_forms() {
 /// Every T with every D in every form of table and scale; heads, sequences, documents and windows
 /// turn at their own pace, so that any two meet.
 template <class F>
-void for_cases(const Tables& tables, F&& f) {
+void for_attention_cases(const Tables& tables, F&& f) {
   size_t n = 0;
   for (int64_t T : {1, 2, 17, 63, 64, 65, 130, 200}) {
     for (int64_t D : {6, 8, 16, 20, 48, 64, 80, 128}) {
       for (TableForm table : tables) {
-        for (ScaleForm scale : kScales) {
+        for (ScaleForm scale : kScaleForms) {
           AttentionCase c;
           c.T = T;
           c.D = D;
           c.table = table;
           c.scale = scale;
-          c.H = kHeads[n % 4][0];
-          c.K = kHeads[n % 4][1];
+          c.H = kTurningHeads[n % 4][0];
+          c.K = kTurningHeads[n % 4][1];
           c.B = 1 + static_cast<int64_t>(n / 4 % 3);
           c.documents = n / 3 % 2 == 1;
-          c.window = kWindows[n / 5 % 6];
+          c.window = kTurningWindows[n / 5 % 6];
           c.zero_scale = n / 2 % 4 == 1;
           c.own_rows = reads_content(table);
           c.positions = kPositions[n / 3 % 4];
@@ -61,7 +58,7 @@ void for_cases(const Tables& tables, F&& f) {
 
 TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in fp32") {
   for (const Tables& tables : {kTables, other_forms()}) {
-    for_cases(tables, [](const AttentionCase& c) {
+    for_attention_cases(tables, [](const AttentionCase& c) {
       compare_with_reference(attention(c), Dtype::f32, fp32_tolerance(c));
     });
   }
@@ -69,7 +66,7 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 
 TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in bf16") {
   for (const Tables& tables : {kTables, other_forms()}) {
-    for_cases(tables, [](const AttentionCase& c) {
+    for_attention_cases(tables, [](const AttentionCase& c) {
       compare_with_reference(attention(c), Dtype::bf16, fp32_tolerance(c));
     });
   }
@@ -77,7 +74,7 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 
 TEST_CASE("the adjoint of attention agrees with finite differences") {
   for (TableForm table : table_forms_and({TableForm::self})) {
-    for (ScaleForm scale : kScales) {
+    for (ScaleForm scale : kScaleForms) {
       for (bool documents : {false, true}) {
         for (int64_t window : {0, 1, 5}) {
           AttentionCase c;

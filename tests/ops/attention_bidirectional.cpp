@@ -11,10 +11,6 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
-constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
-
 /// Every form of bias that has a formula for keys behind the query.
 std::vector<TableForm> two_sided_forms() {
   std::vector<TableForm> all = table_forms_and({TableForm::falling});
@@ -25,7 +21,7 @@ std::vector<TableForm> two_sided_forms() {
 /// Every T and D in every form of bias and scale; heads, sequences, documents, windows and padding
 /// turn at their own pace.
 template <class F>
-void for_cases(F&& f) {
+void for_bidirectional_cases(F&& f) {
   size_t n = 0;
   for (int64_t T : {1, 17, 64, 65, 130, 200}) {
     for (int64_t D : {6, 20, 64}) {
@@ -35,13 +31,13 @@ void for_cases(F&& f) {
         c.T = T;
         c.D = D;
         c.table = table;
-        c.scale = kScales[n % 3];
-        c.H = kHeads[n / 2 % 4][0];
-        c.K = kHeads[n / 2 % 4][1];
+        c.scale = kScaleForms[n % 3];
+        c.H = kTurningHeads[n / 2 % 4][0];
+        c.K = kTurningHeads[n / 2 % 4][1];
         c.B = 1 + static_cast<int64_t>(n / 4 % 3);
         c.documents = n / 3 % 3 == 1;
         c.padding = n / 2 % 3 == 1;
-        c.window = kWindows[n / 5 % 6];
+        c.window = kTurningWindows[n / 5 % 6];
         c.zero_scale = n / 2 % 4 == 1;
         c.own_rows = reads_content(table);
         if (n % 5 == 3) c.content_scale = 0.5 / std::sqrt(static_cast<double>(D));
@@ -74,14 +70,14 @@ struct Machines {
 TEST_CASE("bidirectional attention on the CPU agrees with the reference over shapes and forms") {
   for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
     Machines machines(t, NormalizerKind::softmax);
-    for_cases(
+    for_bidirectional_cases(
         [&](const AttentionCase& c) { machines.compare(attention(c), t, fp32_tolerance(c)); });
   }
 }
 
 TEST_CASE("the adjoint of bidirectional attention agrees with finite differences") {
   for (TableForm table : two_sided_forms()) {
-    for (ScaleForm scale : kScales) {
+    for (ScaleForm scale : kScaleForms) {
       for (int masked : {0, 1, 2, 3}) {
         AttentionCase c;
         c.causal = false;
@@ -121,7 +117,7 @@ AttentionCase case_of(const NormalizerForm& form, size_t n, int64_t T) {
   c.K = n % 2 == 0 ? 2 : 4;
   c.D = n % 3 == 0 ? 16 : 6;
   c.table = tables[n % tables.size()];
-  c.scale = kScales[n / 2 % 3];
+  c.scale = kScaleForms[n / 2 % 3];
   c.documents = n / 2 % 3 == 0;
   c.padding = n / 2 % 3 == 1;
   c.window = n % 7 == 3 ? 33 : 0;
@@ -161,14 +157,6 @@ TEST_CASE("the adjoint of bidirectional attention has finite differences with ev
       CHECK(difference_error(attention(c), 20) < factor * kDifferenceTolerance);
     }
   }
-}
-
-/// Sums reach 27 in a strip of rows, and their differences, which a network reads, keep the
-/// rounding of that (mix.cpp).
-double mix_tolerance(const AttentionCase& c) {
-  const double terms = std::sqrt(2.0 * static_cast<double>(c.H)) +
-                       std::sqrt(static_cast<double>(c.hidden)) + (has_sums(c) ? 27 : 0);
-  return fp32_tolerance(c) + 4 * kF32 * terms;
 }
 
 TEST_CASE("bidirectional mixed heads: finite differences, and the CPU beside the reference") {

@@ -13,12 +13,11 @@
 #include "ops/attention_call.h"
 #include "ops/reference/place.h"
 #include "priors/fire.h"
+#include "roles.h"
 
 namespace bamtrain::testing {
 
 namespace {
-
-constexpr Role A = Role::activation, P = Role::parameter;
 
 /// q, k, v or their gradients in one block.
 struct Heads {
@@ -33,18 +32,7 @@ struct Heads {
 };
 
 BiasForm bias_form(TableForm table) {
-  switch (table) {
-#define BAMTRAIN_FORM(form, bias) \
-  case TableForm::form:           \
-    return BiasForm::form;
-    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-    case TableForm::falling:
-    case TableForm::bounded:
-    case TableForm::self:
-      return BiasForm::table;
-  }
-  return BiasForm::none;
+  return table < TableForm::falling ? static_cast<BiasForm>(table) : BiasForm::table;
 }
 
 }  // namespace
@@ -77,7 +65,7 @@ AttentionForm form_of(const AttentionCase& c) {
   return f;
 }
 
-AttentionShape shape_of(const AttentionCase& c) {
+AttentionShape attention_shape(const AttentionCase& c) {
   return {c.B, c.T, c.H, c.K, c.D, 0, c.positions, c.causal};
 }
 
@@ -117,12 +105,12 @@ struct Loaded {
       }
       *t = memory.back().tensor();
     };
-    form_call(x, form_of(c), shape_of(c), Dtype::bf16, Dtype::f32, add);
+    form_call(x, form_of(c), attention_shape(c), Dtype::bf16, Dtype::f32, add);
   }
 };
 
 Values table_values(const AttentionCase& c) {
-  const int64_t distances = shape_of(c).distances(), centre = distances - c.T;
+  const int64_t distances = attention_shape(c).distances(), centre = distances - c.T;
   Values v = random_values(P, {c.H, distances}, "table");
   for (int64_t h = 0; h < c.H; ++h) {
     for (int64_t n = 0; n < distances; ++n) {
@@ -209,7 +197,7 @@ void add_bias(Arrays& in, const AttentionCase& c) {
     in[name] = random_values(role_of(dtype), dims, name);
   };
   Bias any = bias_of(bias_form(c.table));
-  std::visit([&](auto& bias) { bias.plan(shape_of(c), Dtype::f32, add); }, any);
+  std::visit([&](auto& bias) { bias.plan(attention_shape(c), Dtype::f32, add); }, any);
 }
 
 }  // namespace
@@ -348,6 +336,12 @@ double normalizer_tolerance(const AttentionCase& c) {
   const double a = c.normalizer.alpha - 1;
   const double logit = kF32 * std::max(1.0, counted_gates(c));
   return 8 * std::max(fp32_tolerance(c), a > 1 ? std::pow(logit, 1 / a) : 0);
+}
+
+double mix_tolerance(const AttentionCase& c) {
+  const double terms = std::sqrt(2.0 * static_cast<double>(c.H)) +
+                       std::sqrt(static_cast<double>(c.hidden)) + (has_sums(c) ? 27 : 0);
+  return fp32_tolerance(c) + 4 * kF32 * terms;
 }
 
 namespace {
@@ -588,13 +582,13 @@ std::map<std::string, size_t> dimensions_of_rows(const AttentionCase& c, int64_t
       if (dims[d] != all.at(name)[d]) found[name] = d;
     }
   };
-  AttentionShape last = shape_of(c);
+  AttentionShape last = attention_shape(c);
   last.T = n;
   last.past = c.T - n;
   Bias any = bias_of(bias_form(c.table));
   std::visit(
       [&](auto& bias) {
-        bias.plan(shape_of(c), Dtype::f32, add_all);
+        bias.plan(attention_shape(c), Dtype::f32, add_all);
         bias.plan(last, Dtype::f32, add);
       },
       any);

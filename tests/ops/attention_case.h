@@ -2,6 +2,7 @@
 // Attention as an operation of named values, over every form that the contract knows.
 
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -11,23 +12,27 @@
 namespace bamtrain::testing {
 
 enum class ScaleForm { none, content, both };  // z = s + b;  t s + b;  t (s + b)
-/// Every form of bias: a table b ~ N(0, 1), sums that rise by about 0.4 a key, segments whose lines
-/// do not meet; and other tables.
+constexpr ScaleForm kScaleForms[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+/// Every form of bias, as BiasForm has them: a table b ~ N(0, 1), sums that rise by about 0.4 a
+/// key, segments whose lines do not meet; and other tables.
 enum class TableForm {
-#define BAMTRAIN_FORM(form, bias) form,
-  BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-      falling,  // b = -d / 8, as priors of distance are
-  bounded,      // every third entry -1e4, but not the self key's
-  self,         // the same, and the self key of the last head too
+  none,
+  table,
+  difference,
+  log_square,
+  fire,
+  relative,
+  contextual,
+  falling,  // b = -d / 8, as priors of distance are
+  bounded,  // every third entry -1e4, but not the self key's
+  self,     // the same, and the self key of the last head too
 };
 
 /// Those of each form of bias.
-constexpr TableForm kTableForms[] = {
-#define BAMTRAIN_FORM(form, bias) TableForm::form,
-    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
-#undef BAMTRAIN_FORM
-};
+constexpr TableForm kTableForms[] = {TableForm::none,       TableForm::table, TableForm::difference,
+                                     TableForm::log_square, TableForm::fire,  TableForm::relative,
+                                     TableForm::contextual};
+static_assert(std::size(kTableForms) == std::size(kBiasForms));
 
 /// These, and others.
 std::vector<TableForm> table_forms_and(std::initializer_list<TableForm> others);
@@ -58,6 +63,10 @@ struct AttentionCase {
   // path, whose D comes from weights and not from `out`, rounded.
   bool own_rows = false;
 };
+
+/// Heads and heads of keys, and windows, of cases in turn.
+constexpr int64_t kTurningHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
+constexpr int64_t kTurningWindows[] = {0, 5, 64, 70, 0, 1};
 
 /// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T);
 /// results out, and what the normalizer saves (level as lse, threshold, last). On a backend q, k, v
@@ -113,6 +122,9 @@ double fp32_tolerance(const AttentionCase& c);
 /// p. Above alpha 2 a key that a rounding u of its logit takes into the support has a weight of
 /// u^(1 / (alpha - 1)).
 double normalizer_tolerance(const AttentionCase& c);
+/// The network adds two products, of 2 H and of F terms, to what a logit passes through. Sums reach
+/// 27 in a strip of rows, and their differences, which it reads, keep the rounding of that.
+double mix_tolerance(const AttentionCase& c);
 
 /// The largest count of gates, whose additions round by as much as that times u, times the slope of
 /// E, which makes it a logit's. 0: other biases count none.

@@ -9,17 +9,17 @@
 namespace bamtrain::testing {
 namespace {
 
-const std::vector<TableForm> kForms = table_forms_and({TableForm::falling, TableForm::self});
+const std::vector<TableForm> kEntropyForms = table_forms_and({TableForm::falling, TableForm::self});
 
 /// Every T in every form; dimensions, heads, sequences, documents and windows turn.
 template <class F>
-void for_cases(F&& f) {
+void for_entropy_cases(F&& f) {
   constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}};
   constexpr int64_t kDimensions[] = {6, 16, 48, 80};
   constexpr int64_t kWindows[] = {0, 5, 64, 0, 70, 1, 0};
   size_t n = 0;
   for (int64_t T : {1, 17, 64, 65, 130, 200}) {
-    for (TableForm form : kForms) {
+    for (TableForm form : kEntropyForms) {
       for (int variation = 0; variation < 3; ++variation, ++n) {
         AttentionCase c;
         c.T = T;
@@ -129,7 +129,7 @@ std::vector<double> entropy_on(Dtype t, const Operation& op) {
 }
 
 TEST_CASE("entropies of the reference are those of dense rows") {
-  for_cases([](const AttentionCase& c) {
+  for_entropy_cases([](const AttentionCase& c) {
     const Operation op = attention_entropy(c);
     Machine reference(Dtype::f64);
     // Rounding of logits of size 10; z and lse of size 1e4 cancel in dense rows.
@@ -141,7 +141,7 @@ TEST_CASE("entropies of the reference are those of dense rows") {
 
 TEST_CASE("entropies on the CPU agree with the reference over shapes, forms and masks") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    for_cases([t](const AttentionCase& c) {
+    for_entropy_cases([t](const AttentionCase& c) {
       // See attention.cpp for a logit's rounding, which moves the entropy by at most |log p| times
       // that; beside 1e4 a logit keeps 1e4 u of itself.
       const double terms =
@@ -153,7 +153,7 @@ TEST_CASE("entropies on the CPU agree with the reference over shapes, forms and 
 }
 
 TEST_CASE("a row that sees one key has entropy 0, exactly") {
-  for (TableForm form : kForms) {
+  for (TableForm form : kEntropyForms) {
     AttentionCase c;
     c.B = 2;
     c.T = 70;

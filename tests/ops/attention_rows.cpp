@@ -11,12 +11,10 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
 /// Calls f(case, n) for every T in every form; n, dimensions, heads, sequences, documents and
 /// windows turn.
 template <class F>
-void for_cases(F&& f) {
+void for_last_rows(F&& f) {
   constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}};
   constexpr int64_t kDimensions[] = {6, 16, 48, 80};
   constexpr int64_t kWindows[] = {0, 5, 64, 0, 70, 1, 0};
@@ -25,7 +23,7 @@ void for_cases(F&& f) {
   size_t n = 0;
   for (int64_t T : {2, 17, 64, 65, 130, 200}) {
     for (TableForm form : forms) {
-      for (ScaleForm scale : kScales) {
+      for (ScaleForm scale : kScaleForms) {
         AttentionCase c;
         c.T = T;
         c.table = form;
@@ -48,7 +46,7 @@ void for_cases(F&& f) {
 
 TEST_CASE("the last rows alone are those of all rows, to the bit in the reference") {
   Machine reference(Dtype::f64);
-  for_cases([&](const AttentionCase& c, int64_t n) {
+  for_last_rows([&](const AttentionCase& c, int64_t n) {
     const Operation all = attention(c), last = attention_of_last_rows(c, n);
     const Arrays truth = all.forward(reference, all.inputs);
     const Arrays found = last.forward(reference, last.inputs);
@@ -63,7 +61,7 @@ TEST_CASE("the last rows alone are those of all rows, to the bit in the referenc
 
 TEST_CASE("the last rows alone on the CPU agree with the reference") {
   for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
-    for_cases([&](const AttentionCase& c, int64_t n) {
+    for_last_rows([&](const AttentionCase& c, int64_t n) {
       compare_with_reference(attention_of_last_rows(c, n), t, fp32_tolerance(c));
     });
   }
@@ -81,7 +79,7 @@ TEST_CASE("pieces of several tiles, past several blocks of keys, agree with the 
       c.K = 2;
       c.D = 24;
       c.table = form;
-      c.scale = kScales[n % 3];
+      c.scale = kScaleForms[n % 3];
       c.documents = n % 4 == 3;
       c.window = n % 5 == 2 ? 300 : 0;
       ++n;

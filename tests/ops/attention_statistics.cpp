@@ -11,18 +11,18 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+std::vector<NormalizerForm> normalizers_with_more() {
+  return every_normalizer({entmax(1.01), topk(4)});
+}
 
-std::vector<NormalizerForm> forms() { return every_normalizer({entmax(1.01), topk(4)}); }
-
-WorkspaceShape shape_of(const NormalizerForm& form) {
+WorkspaceShape normalizer_workspace(const NormalizerForm& form) {
   WorkspaceShape shape = Machine::kShape;
   shape.general_attention = !traits_of(form.kind).fused;
   return shape;
 }
 
 Arrays statistics_on(Dtype t, const AttentionCase& c, const Operation& op) {
-  Machine m(t, kNewestIsa, shape_of(c.normalizer));
+  Machine m(t, kNewestIsa, normalizer_workspace(c.normalizer));
   return op.forward(m, op.inputs);
 }
 
@@ -45,7 +45,7 @@ void for_rows(const AttentionCase& c, const Arrays& found, F&& f) {
 /// A rounding u of a logit moves an entropy by up to |log p| u; above alpha 2 it takes a key of
 /// weight u^(1 / (alpha - 1)) into the support, and near alpha 1 roundings of p's root count
 /// 1 / (alpha - 1) times.
-double tolerance(const AttentionCase& c) {
+double statistics_tolerance(const AttentionCase& c) {
   const double a = c.normalizer.alpha - 1, rounding = 8 * fp32_tolerance(c);
   if (c.normalizer.kind != NormalizerKind::entmax) return rounding;
   return std::max(rounding / std::min(a, 1.0), a > 1 ? 16 * std::pow(kF32, 1 / a) : 0);
@@ -54,15 +54,16 @@ double tolerance(const AttentionCase& c) {
 TEST_CASE("statistics of attention on the CPU agree with the reference, with every normalizer") {
   size_t n = 0;
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    for (const NormalizerForm& form : forms()) {
-      Machine newest(t, kNewestIsa, shape_of(form)), older(t, CpuIsa::avx2, shape_of(form));
+    for (const NormalizerForm& form : normalizers_with_more()) {
+      Machine newest(t, kNewestIsa, normalizer_workspace(form)),
+          older(t, CpuIsa::avx2, normalizer_workspace(form));
       for (int64_t T : {1, 2, 17, 64, 65, 130, 200}) {
         for (int64_t D : {6, 48}) {
           AttentionCase c;
           c.T = T;
           c.D = D;
           c.table = kTableForms[n % std::size(kTableForms)];
-          c.scale = kScales[n % 3];
+          c.scale = kScaleForms[n % 3];
           c.H = n % 2 == 0 ? 2 : 3;
           c.K = n % 4 == 0 ? 2 : 1;
           c.B = 1 + static_cast<int64_t>(n / 3 % 2);
@@ -72,7 +73,8 @@ TEST_CASE("statistics of attention on the CPU agree with the reference, with eve
           c.normalizer = form;
           ++n;
           INFO(describe(c));
-          compare_with_reference(attention_statistics(c), t, tolerance(c), {&newest, &older});
+          compare_with_reference(attention_statistics(c), t, statistics_tolerance(c),
+                                 {&newest, &older});
         }
       }
     }
@@ -80,7 +82,7 @@ TEST_CASE("statistics of attention on the CPU agree with the reference, with eve
 }
 
 TEST_CASE("rows of equal logits have the statistics of equal weights") {
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : normalizers_with_more()) {
     const bool stick = form.kind == NormalizerKind::stick_breaking;
     if (!traits_of(form.kind).sums_to_one && !stick) continue;  // no sum tells the weights
     AttentionCase c;
@@ -110,7 +112,7 @@ TEST_CASE("rows of equal logits have the statistics of equal weights") {
             truth += std::exp2(-static_cast<double>(d)) * static_cast<double>(d) * std::log(2.0);
           }
         }
-        const double error = t == Dtype::f64 ? 1e-12 : tolerance(c);
+        const double error = t == Dtype::f64 ? 1e-12 : statistics_tolerance(c);
         wrong += !(std::abs(entropy - truth) <= error * (1 + truth));
         wrong += support != static_cast<double>(keys);
       });
@@ -120,7 +122,7 @@ TEST_CASE("rows of equal logits have the statistics of equal weights") {
 }
 
 TEST_CASE("a row that sees one key has entropy 0 and that key, exactly") {
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : normalizers_with_more()) {
     for (TableForm table : table_forms_and({TableForm::self})) {
       AttentionCase c;
       c.T = 70;
@@ -147,7 +149,7 @@ TEST_CASE("a row that sees one key has entropy 0 and that key, exactly") {
 }
 
 TEST_CASE("keys whose weights underflow count where the normalizer gives them weight") {
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : normalizers_with_more()) {
     AttentionCase c;
     c.T = 100;
     c.D = 4;
@@ -185,7 +187,7 @@ TEST_CASE("keys whose weights underflow count where the normalizer gives them we
 }
 
 TEST_CASE("statistics of attention have the same bits for any number of threads") {
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : normalizers_with_more()) {
     for (int64_t T : {70, 700}) {
       AttentionCase c;
       c.T = T;

@@ -6,13 +6,12 @@
 #include "attention_case.h"
 #include "core/no_target.h"
 #include "core/rng.h"
+#include "roles.h"
 #include "scales/registry.h"
 
 namespace bamtrain::testing {
 
 namespace {
-
-constexpr Role A = Role::activation, P = Role::parameter;
 
 Tensor tensor_or_none(const std::vector<Memory>& memory) {
   return memory.empty() ? Tensor() : memory.front().tensor();

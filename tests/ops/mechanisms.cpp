@@ -9,12 +9,12 @@
 #include "core/rng.h"
 #include "priors/differences.h"
 #include "priors/fire.h"
+#include "roles.h"
 
 namespace bamtrain::testing {
 namespace {
 
 constexpr int64_t kH = 4, kD = 16, kC = kH * kD;
-constexpr Role A = Role::activation, P = Role::parameter;
 
 /// The same in bf16 and in fp32.
 Values normal_of_bf16(std::vector<int64_t> shape, const std::string& stream) {

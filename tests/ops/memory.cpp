@@ -6,11 +6,10 @@
 
 #include "catch.h"
 #include "compare.h"
+#include "roles.h"
 
 namespace bamtrain::testing {
 namespace {
-
-constexpr Role P = Role::parameter;
 
 bool is_nan(uint16_t bits) { return (bits & 0x7FFFu) > 0x7F80u; }
 double value_of(uint16_t bits) {

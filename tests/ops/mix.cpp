@@ -13,9 +13,8 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr MixForm kForms[] = {MixForm::concat, MixForm::concat_residual, MixForm::add_residual,
-                              MixForm::bias_only};
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+constexpr MixForm kMixForms[] = {MixForm::concat, MixForm::concat_residual, MixForm::add_residual,
+                                 MixForm::bias_only};
 
 /// The forms of bias that a mix reads, and tables that fall.
 std::vector<TableForm> bases() {
@@ -53,9 +52,9 @@ Operation with_gradients(const AttentionCase& c) {
 TEST_CASE("the adjoint of mixed heads agrees with finite differences") {
   size_t n = 0;
   for (const TableForm base : bases()) {
-    for (const MixForm form : kForms) {
+    for (const MixForm form : kMixForms) {
       if (base == TableForm::none && form == MixForm::bias_only) continue;  // a constant
-      for (const ScaleForm scale : kScales) {
+      for (const ScaleForm scale : kScaleForms) {
         AttentionCase c;
         c.B = 2;
         c.T = 9;
@@ -80,7 +79,7 @@ TEST_CASE("the adjoint of mixed heads agrees with finite differences") {
 
 TEST_CASE("the adjoint of mixed heads agrees with finite differences under every normalizer") {
   for (const NormalizerForm& normalizer : one_of_every_normalizer({entmax(1.5, true)})) {
-    for (const MixForm form : kForms) {
+    for (const MixForm form : kMixForms) {
       AttentionCase c;
       c.T = 11;
       c.H = c.K = 3;
@@ -101,7 +100,7 @@ TEST_CASE("the adjoint of mixed heads agrees with finite differences under every
 /// Every T with every base and form; dimensions, heads, sequences, scales, documents and windows
 /// turn at their own pace.
 template <class F>
-void for_cases(F&& f) {
+void for_mix_cases(F&& f) {
   constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}, {5, 5}};
   constexpr int64_t kHidden[] = {4, 7, 32, 16};
   constexpr int64_t kDimensions[] = {6, 16, 64, 48};
@@ -109,7 +108,7 @@ void for_cases(F&& f) {
   size_t n = 0;
   for (const int64_t T : {1, 2, 17, 64, 65, 130, 300}) {
     for (const TableForm base : bases()) {
-      for (const MixForm form : kForms) {
+      for (const MixForm form : kMixForms) {
         AttentionCase c;
         c.T = T;
         c.table = base;
@@ -119,7 +118,7 @@ void for_cases(F&& f) {
         c.K = kHeads[n % 5][1];
         c.B = 1 + static_cast<int64_t>(n / 4 % 3);
         c.D = kDimensions[n / 3 % 4];
-        c.scale = kScales[n / 2 % 3];
+        c.scale = kScaleForms[n / 2 % 3];
         c.documents = n / 3 % 2 == 1;
         c.window = kWindows[n % 7];
         c.zero_scale = n / 2 % 4 == 1;
@@ -134,25 +133,17 @@ void for_cases(F&& f) {
   }
 }
 
-/// The network adds two products, of 2 H and of F terms, to what a logit passes through. Sums reach
-/// 27 in a strip of rows, and their differences, which it reads, keep the rounding of that.
-double tolerance(const AttentionCase& c) {
-  const double terms = std::sqrt(2.0 * static_cast<double>(c.H)) +
-                       std::sqrt(static_cast<double>(c.hidden)) + (has_sums(c) ? 27 : 0);
-  return fp32_tolerance(c) + 4 * kF32 * terms;
-}
-
 TEST_CASE("mixed heads on the CPU agree with the reference over shapes, forms and masks") {
   for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
-    for_cases(
-        [t](const AttentionCase& c) { compare_with_reference(attention(c), t, tolerance(c)); });
+    for_mix_cases(
+        [t](const AttentionCase& c) { compare_with_reference(attention(c), t, mix_tolerance(c)); });
   }
 }
 
 TEST_CASE("mixed heads on the CPU agree with the reference under every normalizer") {
   size_t n = 0;
   for (const NormalizerForm& normalizer : every_normalizer({entmax(1.5, true)})) {
-    for (const MixForm form : kForms) {
+    for (const MixForm form : kMixForms) {
       AttentionCase c;
       c.B = 2;
       c.T = n % 2 == 0 ? 70 : 200;
@@ -164,7 +155,7 @@ TEST_CASE("mixed heads on the CPU agree with the reference under every normalize
       c.content = n % 3 == 0 ? 4 : 1;
       c.normalizer = normalizer;
       c.documents = n % 2 == 1;
-      if (traits_of(normalizer.kind).takes_scale) c.scale = kScales[n % 3];
+      if (traits_of(normalizer.kind).takes_scale) c.scale = kScaleForms[n % 3];
       ++n;
       INFO(describe(c));
       compare_with_reference(attention(c), Dtype::f32, 2 * normalizer_tolerance(c));
@@ -173,13 +164,13 @@ TEST_CASE("mixed heads on the CPU agree with the reference under every normalize
 }
 
 TEST_CASE("rows of mixed heads on the CPU agree with the reference: the last, and all of them") {
-  for_cases([](const AttentionCase& c) {
+  for_mix_cases([](const AttentionCase& c) {
     if (c.T < 2) return;
     compare_with_reference(attention_of_last_rows(c, std::min<int64_t>(c.T - 1, 5)), Dtype::f32,
-                           tolerance(c));
-    compare_with_reference(attention_statistics(c), Dtype::f32, 4 * tolerance(c));
+                           mix_tolerance(c));
+    compare_with_reference(attention_statistics(c), Dtype::f32, 4 * mix_tolerance(c));
     if (c.scale != ScaleForm::none) return;
-    compare_with_reference(attention_entropy(c), Dtype::f32, 4 * tolerance(c));
+    compare_with_reference(attention_entropy(c), Dtype::f32, 4 * mix_tolerance(c));
   });
 }
 
@@ -211,7 +202,7 @@ TEST_CASE("mixed heads have the same bits on any number of threads") {
 
 TEST_CASE("a network of zeros leaves its base, and where that is no part of the logits, none") {
   for (const TableForm base : bases()) {
-    for (const MixForm form : kForms) {
+    for (const MixForm form : kMixForms) {
       AttentionCase c;
       c.T = 70;
       c.H = c.K = 3;
@@ -228,7 +219,7 @@ TEST_CASE("a network of zeros leaves its base, and where that is no part of the 
       check_equal(attention(mixed).forward(reference, in).at("out").x,
                   attention(c).forward(reference, in).at("out").x);
       check_close("out", attention(mixed).forward(cpu, in).at("out"),
-                  attention(c).forward(reference, in).at("out"), tolerance(mixed));
+                  attention(c).forward(reference, in).at("out"), mix_tolerance(mixed));
     }
   }
 }

@@ -15,10 +15,6 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
-std::vector<NormalizerForm> forms() { return every_normalizer(); }
-
 WorkspaceShape general_shape() {
   WorkspaceShape shape = Machine::kShape;
   shape.general_attention = true;
@@ -38,12 +34,12 @@ TEST_CASE("the general path of attention agrees with the reference, with every n
     size_t n = 0;
     for (int64_t T : {1, 2, 15, 17, 64, 65, 130, 200}) {
       for (int64_t D : {6, 16, 48}) {
-        for (const NormalizerForm& form : forms()) {
+        for (const NormalizerForm& form : every_normalizer()) {
           AttentionCase c;
           c.T = T;
           c.D = D;
           c.table = kTableForms[n % std::size(kTableForms)];
-          c.scale = kScales[n % 3];
+          c.scale = kScaleForms[n % 3];
           c.H = n % 2 == 0 ? 2 : 3;
           c.K = n % 4 == 0 ? 2 : 1;
           c.B = 1 + static_cast<int64_t>(n / 3 % 2);
@@ -65,7 +61,7 @@ TEST_CASE("the general path of attention agrees with the reference, with every n
 
 TEST_CASE("tiles without weight have none in the backward pass, whatever the scale's sign") {
   GeneralMachines machines(Dtype::f32);
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : every_normalizer()) {
     if (form.kind == NormalizerKind::stick_breaking) continue;
     for (ScaleForm scale : {ScaleForm::content, ScaleForm::both}) {
       AttentionCase c;
@@ -86,7 +82,7 @@ TEST_CASE("tiles without weight have none in the backward pass, whatever the sca
 
 TEST_CASE("keys in tiles without weight count: gates there have the gradients of keys before") {
   GeneralMachines machines(Dtype::f32);
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : every_normalizer()) {
     AttentionCase c;
     c.T = 300;
     c.H = 2;
@@ -110,9 +106,9 @@ TEST_CASE("keys in tiles without weight count: gates there have the gradients of
 
 TEST_CASE("the adjoint of attention agrees with finite differences, with every normalizer") {
   size_t n = 0;
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : every_normalizer()) {
     for (TableForm table : kTableForms) {
-      for (ScaleForm scale : kScales) {
+      for (ScaleForm scale : kScaleForms) {
         AttentionCase c;
         c.B = 2;
         // Of each bias a length at which no key lies within a step of the edge of a support.
@@ -135,14 +131,14 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
 
 TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
   size_t n = 0;
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : every_normalizer()) {
     for (TableForm table : kTableForms) {
       AttentionCase c;
       c.T = 70;
       c.H = 4;
       c.K = 2;
       c.table = table;
-      c.scale = kScales[n % 3];
+      c.scale = kScaleForms[n % 3];
       c.positions = n % 2 == 0 ? 10 : 64;
       c.documents = n++ % 2 == 1;
       c.normalizer = form;
@@ -161,7 +157,7 @@ TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
 }
 
 TEST_CASE("attention of every normalizer has the same bits for any number of threads") {
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : every_normalizer()) {
     for (TableForm table : {TableForm::table, TableForm::contextual}) {
       AttentionCase c;
       c.T = 200;
@@ -225,7 +221,7 @@ TEST_CASE("a learned alpha begins and stays within alpha's limits") {
 }
 
 TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any gradient") {
-  std::vector<NormalizerForm> all = forms();
+  std::vector<NormalizerForm> all = every_normalizer();
   for (double alpha : {1.001, 1.01, 4.0, 16.0, 64.0}) all.push_back(entmax(alpha));
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     GeneralMachines machines(t);
@@ -268,7 +264,7 @@ TEST_CASE("NaN in every query or in a key reaches the rows that it reaches on th
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Machine reference(Dtype::f64);
   std::vector<std::pair<NormalizerForm, TableForm>> pairs;
-  for (const NormalizerForm& form : forms()) {
+  for (const NormalizerForm& form : every_normalizer()) {
     for (TableForm table : {TableForm::table, TableForm::contextual})
       pairs.emplace_back(form, table);
   }

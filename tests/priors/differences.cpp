@@ -13,7 +13,7 @@ namespace {
 constexpr double kStep = 1e-6;
 
 /// |difference - gradient| relative to the value and its gradient, infinite where not finite.
-double relative_error(double difference, double gradient, double value) {
+double entry_error(double difference, double gradient, double value) {
   if (!std::isfinite(gradient) || !std::isfinite(value)) {
     return std::numeric_limits<double>::infinity();
   }
@@ -68,8 +68,8 @@ double table_difference_error(const PriorInfo& prior, const Theta& theta, const 
       const std::vector<double> high = table_at(above), low = table_at(below);
       for (size_t entry = 0; entry < n; ++entry) {
         const double difference = (high[entry] - low[entry]) / (2 * kStep);
-        worst = std::max(worst,
-                         relative_error(difference, gradients[entry].values[p][e], table[entry]));
+        worst =
+            std::max(worst, entry_error(difference, gradients[entry].values[p][e], table[entry]));
       }
     }
   }
@@ -94,7 +94,7 @@ double scale_difference_error(const ScaleInfo& scale, const FormulaConstants& co
           above.values[p][e] += kStep;
           below.values[p][e] -= kStep;
           const double difference = (value(above) - value(below)) / (2 * kStep);
-          worst = std::max(worst, relative_error(difference, gradient.values[p][e], value(theta)));
+          worst = std::max(worst, entry_error(difference, gradient.values[p][e], value(theta)));
         }
       }
     }

@@ -13,7 +13,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr int64_t kH = 6, kT = 40;
+constexpr int64_t kHeads = 6, kTokens = 40;
 constexpr double kOff = 1.01;
 
 decltype(TableFamily::adjoint) right_adjoint = nullptr;
@@ -54,7 +54,7 @@ Operation with_wrong_adjoint(Operation op) {
   return op;
 }
 
-void check(const Operation& op) {
+void check_adjoint(const Operation& op) {
   CHECK(difference_error(op) < kDifferenceTolerance);
   CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
 }
@@ -62,17 +62,17 @@ void check(const Operation& op) {
 TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more does not") {
   for (const PriorInfo& prior : all_priors()) {
     INFO(prior.name);
-    const auto parameters = prior.parameters(default_options(prior.options), shape_of(kH));
+    const auto parameters = prior.parameters(default_options(prior.options), shape_of(kHeads));
     if (prior.is<TableFamily>()) {
       for (const Options& options : every_form(prior)) {
-        const TableShape shape = table_shape(prior, options, shape_of(kH), kT);
+        const TableShape shape = table_shape(prior, options, shape_of(kHeads), kTokens);
         INFO("form " << shape.form << " gain " << shape.gain);
-        const Theta theta = random_theta(prior.parameters(options, shape_of(kH)));
+        const Theta theta = random_theta(prior.parameters(options, shape_of(kHeads)));
         CHECK(table_difference_error(prior, theta, shape) < kTableTolerance);
         if (!prior.causal_only) {
           TableShape both = shape;
-          both.T = 2 * kT - 1;
-          both.first = -(kT - 1);
+          both.T = 2 * kTokens - 1;
+          both.first = -(kTokens - 1);
           CHECK(table_difference_error(prior, theta, both) < kTableTolerance);
         }
         if (parameters.empty()) continue;
@@ -80,10 +80,10 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
       }
     } else if (prior.is<RotaryFamily>()) {
       CHECK(parameters.empty());
-      check(rotate({2, 7, 2, 6}));
+      check_adjoint(rotate({2, 7, 2, 6}));
     } else if (const auto* const of_embedding = prior.as<EmbeddingFamily>()) {
       CHECK(parameters.size() == (of_embedding->value ? 0 : 1));
-      check(embedding({13, 4, 6, 5, true}));
+      check_adjoint(embedding({13, 4, 6, 5, true}));
     } else if (prior.is<std::monostate>()) {
       CHECK(parameters.empty());
     }  // others by their bias, below, and in whole models
@@ -102,16 +102,16 @@ TEST_CASE("every bias's derivative agrees with finite differences, and 1 % more 
     c.documents = true;
     c.table = form;
     INFO(describe(c));
-    check(attention(c));
+    check_adjoint(attention(c));
   }
-  check(running_sums({2, 17, 4}));
+  check_adjoint(running_sums({2, 17, 4}));
 }
 
 TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more does not") {
   for (const ScaleInfo& scale : all_scales()) {
     INFO(scale.name);
     Options options = default_options(scale.options);
-    const auto parameters = scale.parameters(options, shape_of(kH));
+    const auto parameters = scale.parameters(options, shape_of(kHeads));
     if (scale.is<AdaptiveKind>()) {
       for (const Operation& op :
            {adaptive_scale({2, 17, 4}), adaptive_scale({2, 17, 4, true, 1})}) {
@@ -129,10 +129,10 @@ TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more
     const Theta theta = random_theta(parameters);
     for (double offset : {0.0, 1.0}) {
       if (options.has("offset")) options.set("offset", offset);
-      const FormulaConstants c = constants_of(scale, options, kH);
-      CHECK(scale_difference_error(scale, c, theta, kH, kT) < kTableTolerance);
+      const FormulaConstants c = constants_of(scale, options, kHeads);
+      CHECK(scale_difference_error(scale, c, theta, kHeads, kTokens) < kTableTolerance);
       if (parameters.empty()) continue;
-      CHECK(scale_difference_error(with_wrong_accumulate(scale), c, theta, kH, kT) > 1e-3);
+      CHECK(scale_difference_error(with_wrong_accumulate(scale), c, theta, kHeads, kTokens) > 1e-3);
     }
   }
 }
@@ -148,7 +148,7 @@ TEST_CASE("bam's derivatives agree with finite differences for all shapes of its
       INFO("theta_alpha " << alpha << ", theta_mu " << mu);
       const Theta theta{
           {std::vector<double>(beta.size(), alpha), beta, std::vector<double>(beta.size(), mu)}};
-      CHECK(table_difference_error(bam, theta, {H, kT}) < kTableTolerance);
+      CHECK(table_difference_error(bam, theta, {H, kTokens}) < kTableTolerance);
     }
   }
 }
@@ -157,22 +157,22 @@ TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others
   const TableFamily& family = *find_prior("bam")->as<TableFamily>();
   // (1e-5)^-8 = 1e40 at the self key, 39^4 = 2.3e6 at the last, nothing in the third head.
   const Theta theta{{{0, 0, 0}, {-8, 4, 0.5}, {0, 0, 0}}};
-  std::vector<double> table(3 * kT);
-  family.table(theta.pointers().data(), {3, kT}, table.data());
+  std::vector<double> table(3 * kTokens);
+  family.table(theta.pointers().data(), {3, kTokens}, table.data());
   for (int64_t h = 0; h < 3; ++h) {
-    for (int64_t d = 0; d < kT; ++d) {
+    for (int64_t d = 0; d < kTokens; ++d) {
       const bool bounded = (h == 0 && d == 0) || (h == 1 && d >= 10);
-      const double b = table[static_cast<size_t>(h * kT + d)];
+      const double b = table[static_cast<size_t>(h * kTokens + d)];
       INFO("head " << h << ", distance " << d);
       if (bounded) {
         CHECK(b == -1e4);
       } else {
         CHECK(b > -1e4);
       }
-      std::vector<double> one(3 * kT, 0.0), alpha(3, 0.0), beta = alpha, mu = alpha;
-      one[static_cast<size_t>(h * kT + d)] = 1;
+      std::vector<double> one(3 * kTokens, 0.0), alpha(3, 0.0), beta = alpha, mu = alpha;
+      one[static_cast<size_t>(h * kTokens + d)] = 1;
       double* gradients[] = {alpha.data(), beta.data(), mu.data()};
-      family.adjoint(theta.pointers().data(), {3, kT}, one.data(), gradients);
+      family.adjoint(theta.pointers().data(), {3, kTokens}, one.data(), gradients);
       for (int64_t g = 0; g < 3; ++g) {
         const auto i = static_cast<size_t>(g);
         CHECK(std::isfinite(alpha[i] + beta[i] + mu[i]));
@@ -190,10 +190,10 @@ TEST_CASE("far beyond any trained value bam's table and gradients stay finite") 
       for (double mu : {-300.0, 0.0, 300.0}) {
         INFO("theta " << alpha << ", " << beta << ", " << mu);
         const Theta theta{{{alpha}, {beta}, {mu}}};
-        std::vector<double> table(kT), dtable(kT, 1.0), gradient(3, 0.0);
-        family.table(theta.pointers().data(), {1, kT}, table.data());
+        std::vector<double> table(kTokens), dtable(kTokens, 1.0), gradient(3, 0.0);
+        family.table(theta.pointers().data(), {1, kTokens}, table.data());
         double* gradients[] = {&gradient[0], &gradient[1], &gradient[2]};
-        family.adjoint(theta.pointers().data(), {1, kT}, dtable.data(), gradients);
+        family.adjoint(theta.pointers().data(), {1, kTokens}, dtable.data(), gradients);
         for (double b : table) CHECK((b >= -1e4 && b <= 0));
         for (double g : gradient) CHECK(std::isfinite(g));
       }

@@ -11,10 +11,10 @@ namespace {
 
 using namespace testing;
 
-const std::string kBegin =
+const std::string kListBegin =
     "Below is a numbered list of words. In these words, some appear more often than others. "
     "Memorize the ones that appear most often.\n";
-const std::string kQuestion =
+const std::string kListQuestion =
     "\nQuestion: What are the 10 most common words in the above list? Answer: The top 10 words "
     "that "
     "appear most often in the list are:";
@@ -41,22 +41,22 @@ std::map<int64_t, std::vector<std::string>> by_times(const std::vector<std::stri
 }
 
 /// Of a prompt in parts: the lists, and the answer of the example.
-struct Reading {
+struct ListReading {
   std::vector<std::string> example, answer, list;
 };
 
-Reading read(const std::string& text) {
-  const size_t second = text.find("\n" + kBegin);
+ListReading read_lists(const std::string& text) {
+  const size_t second = text.find("\n" + kListBegin);
   REQUIRE(second != std::string::npos);
   const std::string example = text.substr(0, second), rest = text.substr(second + 1);
-  REQUIRE(example.starts_with(kBegin));
-  REQUIRE(rest.starts_with(kBegin));
-  REQUIRE(rest.ends_with(kQuestion));
-  const size_t answer = example.find(kQuestion + " ");
+  REQUIRE(example.starts_with(kListBegin));
+  REQUIRE(rest.starts_with(kListBegin));
+  REQUIRE(rest.ends_with(kListQuestion));
+  const size_t answer = example.find(kListQuestion + " ");
   REQUIRE(answer != std::string::npos);
-  return {listed(between(example, kBegin, kQuestion)),
-          listed(example.substr(answer + kQuestion.size() + 1)),
-          listed(between(rest, kBegin, kQuestion))};
+  return {listed(between(example, kListBegin, kListQuestion)),
+          listed(example.substr(answer + kListQuestion.size() + 1)),
+          listed(between(rest, kListBegin, kListQuestion))};
 }
 
 void check_thousand(int64_t length, const TokenCount& count, int64_t of_example,
@@ -65,7 +65,7 @@ void check_thousand(int64_t length, const TokenCount& count, int64_t of_example,
   std::vector<int64_t> places(10);  // of the first reference, tenths of the list
   for (int64_t i = 0; i < 1000; ++i) {
     const TextPrompt p = prompts.prompt(i);
-    const Reading r = read(p.text);
+    const ListReading r = read_lists(p.text);
     const auto example = by_times(r.example), list = by_times(r.list);
     REQUIRE(example.size() == 2);
     CHECK(sorted(r.answer) == example.at(in_example.first));

@@ -10,10 +10,10 @@ namespace {
 
 using namespace testing;
 
-const std::string kBegin =
+const std::string kCodedBegin =
     "Read the following coded text and track the frequency of each coded word. Find the three most "
     "frequently appeared coded words. ";
-const std::string kQuestion =
+const std::string kCodedQuestion =
     "\nQuestion: Do not provide any explanation. Please ignore the dots '....'. What are the three "
     "most frequently appeared words in the above coded text? Answer: According to the coded text "
     "above, the three most frequently appeared words are:";
@@ -26,9 +26,9 @@ TEST_CASE("a thousand coded texts have three most frequent words") {
     std::vector<int64_t> letters(26), places(10);
     for (int64_t i = 0; i < 1000; ++i) {
       const TextPrompt p = prompts.prompt(i);
-      REQUIRE(p.text.starts_with(kBegin));
-      REQUIRE(p.text.ends_with(kQuestion));
-      const auto all = split(between(p.text, kBegin, kQuestion), " ");
+      REQUIRE(p.text.starts_with(kCodedBegin));
+      REQUIRE(p.text.ends_with(kCodedQuestion));
+      const auto all = split(between(p.text, kCodedBegin, kCodedQuestion), " ");
       std::map<std::string, int64_t> counts;
       const size_t tenth = all.size() / 10;
       for (size_t n = 0; n < all.size(); ++n) {

@@ -16,9 +16,6 @@ namespace {
 
 using namespace testing;
 
-const std::string kFillerLine =
-    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
-
 /// Sentences "Here stands number N of all." from 0 on, with white space of all kinds between.
 const HaystackText& essay() {
   static const HaystackText text = [] {
@@ -37,7 +34,7 @@ PromptSet prompts_of(const NeedleTask& task, int64_t length,
 }
 
 /// What a prompt's text says.
-struct Reading {
+struct NeedleReading {
   std::string context;
   std::vector<std::string> units;  // of the context: lines, or sentences
   std::vector<std::string> queries;
@@ -45,8 +42,8 @@ struct Reading {
   bool one = false;                                        // asks for one value
 };
 
-Reading read(const NeedleTask& task, const std::string& text) {
-  Reading r;
+NeedleReading read_needles(const NeedleTask& task, const std::string& text) {
+  NeedleReading r;
   const std::string kinds = name_of(task.value), kind = kinds.substr(0, kinds.size() - 1);
   r.one = text.starts_with("A special magic " + kind +
                            " is hidden within the following text. Make "
@@ -96,7 +93,7 @@ Reading read(const NeedleTask& task, const std::string& text) {
 }
 
 /// The places of needles among the others: how many of the haystack's own units stand before each.
-std::vector<int64_t> depths(const NeedleTask& task, const TextPrompt& p, const Reading& r) {
+std::vector<int64_t> depths(const NeedleTask& task, const TextPrompt& p, const NeedleReading& r) {
   std::set<std::string> needles;
   for (const TextPrompt::Place& place : p.needles) needles.insert(at(p, place));
   CHECK(static_cast<int64_t>(needles.size()) == task.keys * task.values);
@@ -113,7 +110,7 @@ std::vector<int64_t> depths(const NeedleTask& task, const TextPrompt& p, const R
   return before;
 }
 
-int64_t own_units(const TextPrompt& p, const Reading& r) {
+int64_t own_units(const TextPrompt& p, const NeedleReading& r) {
   return std::ssize(r.units) - std::ssize(p.needles);
 }
 
@@ -194,7 +191,7 @@ TEST_CASE("a thousand prompts of each needle task are answered by their text") {
     std::vector<int64_t> asked(static_cast<size_t>(task.keys));
     for (int64_t i = 0; i < 1000; ++i) {
       const TextPrompt p = prompts.prompt(i);
-      const Reading r = read(task, p.text);
+      const NeedleReading r = read_needles(task, p.text);
       // The references are the values of the keys that are asked for, a key after the other.
       REQUIRE(std::ssize(r.queries) == task.queries);
       std::vector<std::string> outputs = p.outputs;
@@ -245,7 +242,7 @@ TEST_CASE("a needle stands at the depth that is asked for") {
       INFO(name << " " << i);
       const double depth = static_cast<double>(i) / 10;
       const TextPrompt p = prompts_of(task, 4000, depth).prompt(i);
-      const Reading r = read(task, p.text);
+      const NeedleReading r = read_needles(task, p.text);
       const int64_t n = own_units(p, r);
       CHECK(n > 15);
       CHECK(depths(task, p, r) == std::vector<int64_t>{n * i / 10});
@@ -275,7 +272,7 @@ TEST_CASE("random depths are RULER's") {
     std::vector<int64_t> counts(static_cast<size_t>(prompts.size()));
     for (int64_t i = 0; i < 2000; ++i) {
       const TextPrompt p = prompts.prompt(i);
-      const Reading r = read(task, p.text);
+      const NeedleReading r = read_needles(task, p.text);
       if (own_units(p, r) != prompts.size()) continue;  // of a longer key
       ++counts.at(static_cast<size_t>(depths(task, p, r)[0]));
     }
@@ -287,7 +284,7 @@ TEST_CASE("random depths are RULER's") {
     std::vector<int64_t> counts(40);
     for (int64_t i = 0; i < 1000; ++i) {
       const TextPrompt p = prompts.prompt(i);
-      const Reading r = read(task, p.text);
+      const NeedleReading r = read_needles(task, p.text);
       const int64_t n = own_units(p, r);
       REQUIRE(n >= 80);
       std::set<int64_t> places;

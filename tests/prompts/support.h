@@ -12,6 +12,10 @@
 
 namespace bamtrain::testing {
 
+/// A line of RULER's haystacks of noise.
+inline const std::string kFillerLine =
+    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
+
 /// A token for each byte: what a prompt's length is can be seen.
 inline int64_t bytes(const std::string& text) { return std::ssize(text); }
 

@@ -10,22 +10,20 @@ namespace {
 
 using namespace testing;
 
-const std::string kFillerLine =
-    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
-const std::string kBegin =
+const std::string kChainBegin =
     "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n";
 
 /// What a question and, behind it, an answer say.
-struct Reading {
+struct ChainReading {
   std::string value, answer;
   std::vector<std::string> lines;
 };
 
-Reading read(const std::string& text) {
-  Reading r;
+ChainReading read_chain(const std::string& text) {
+  ChainReading r;
   const std::string asks = "\nQuestion: Find all variables that are assigned the value ";
-  REQUIRE(text.starts_with(kBegin));
-  r.lines = split(between(text, kBegin, asks), "\n");
+  REQUIRE(text.starts_with(kChainBegin));
+  r.lines = split(between(text, kChainBegin, asks), "\n");
   r.value = between(text, asks, " in the text above. Answer: ");
   const std::string answer =
       "According to the chain(s) of variable assignment in the text above, 5 variables are "
@@ -39,7 +37,7 @@ Reading read(const std::string& text) {
 }
 
 /// Names that have the value, found by going through the lines over and over.
-std::vector<std::string> names_of(const Reading& r) {
+std::vector<std::string> names_of(const ChainReading& r) {
   std::set<std::string> values = {r.value};
   std::vector<std::string> names;
   for (bool more = true; more;) {
@@ -94,9 +92,10 @@ TEST_CASE("a thousand prompts of variable tracking are answered by their text") 
   int64_t early = 0, late = 0;
   for (int64_t i = 0; i < 1000; ++i) {
     const TextPrompt p = prompts.prompt(i);
-    const size_t second = p.text.find(kBegin, 1);
+    const size_t second = p.text.find(kChainBegin, 1);
     REQUIRE(second != std::string::npos);
-    const Reading example = read(p.text.substr(0, second)), r = read(p.text.substr(second));
+    const ChainReading example = read_chain(p.text.substr(0, second)),
+                       r = read_chain(p.text.substr(second));
     const auto solved = names_of(example), names = names_of(r);
     CHECK(example.answer ==
           solved[0] + " " + solved[1] + " " + solved[2] + " " + solved[3] + " " + solved[4] + "\n");

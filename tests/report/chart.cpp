@@ -12,7 +12,9 @@ using namespace bamtrain::testing;
 
 namespace {
 
-std::string points_of(const Xml& svg, size_t n) { return svg.all("polyline").at(n)->at("points"); }
+std::string points_text(const Xml& svg, size_t n) {
+  return svg.all("polyline").at(n)->at("points");
+}
 
 }  // namespace
 
@@ -33,7 +35,7 @@ TEST_CASE("points lie where the axes say") {
     CHECK(x.all("circle")[static_cast<size_t>(i)]->number("cx") == Approx(px).margin(0.005));
     CHECK(x.all("circle")[static_cast<size_t>(i)]->number("cy") == Approx(py).margin(0.005));
   }
-  CHECK(points_of(x, 0) == expected);
+  CHECK(points_text(x, 0) == expected);
   CHECK(x.all("circle")[2]->all("title")[0]->text == "a: 35 at 100");
   CHECK(x.at("data-plot") == "50,388,10,202");
   CHECK(x.at("tabindex") == "0");

@@ -20,7 +20,7 @@ using namespace bamtrain::testing;
 namespace {
 
 /// Perplexities 16, 32, 64 and 20, 20, 80 at the lengths 64, 256, 1,024, trained at 64.
-Chart two_lines() {
+Chart two_perplexities() {
   Chart chart;
   chart.title = "perplexity of windows of each length";
   chart.x_title = "length";
@@ -66,7 +66,7 @@ std::vector<const Xml*> lines_with_values(const Xml& svg) {
 }  // namespace
 
 TEST_CASE("points of a figure lie where its grid and its ticks say") {
-  const Xml x = parse_xml(figure_svg(two_lines()));
+  const Xml x = parse_xml(figure_svg(two_perplexities()));
   // Any two labels of an axis fix it: 64 and 1,024, 20 and 40.
   const auto tick = [&](const char* text) { return text_of(x, text)->number("x"); };
   const auto grid = [&](const char* text) { return text_of(x, text)->number("y") - 2.5; };
@@ -103,7 +103,7 @@ TEST_CASE("points of a figure lie where its grid and its ticks say") {
 
 TEST_CASE("a figure has print's size: millimetres, and points within") {
   for (const double width : {84.0, 40.0, 174.5}) {
-    const Xml x = parse_xml(figure_svg(two_lines(), width));
+    const Xml x = parse_xml(figure_svg(two_perplexities(), width));
     CHECK(x.at("width") == fmt::format("{}mm", width));
     double box[4] = {};
     REQUIRE(std::sscanf(x.at("viewBox").c_str(), "%lf %lf %lf %lf", &box[0], &box[1], &box[2],
@@ -124,17 +124,17 @@ TEST_CASE("a figure has print's size: millimetres, and points within") {
 }
 
 TEST_CASE("a figure needs nothing from outside, and the same chart gives the same bytes") {
-  const std::string svg = figure_svg(two_lines());
+  const std::string svg = figure_svg(two_perplexities());
   CHECK(references_in(svg).empty());
   CHECK(svg.find("var(") == std::string::npos);
   CHECK(svg.find("<script") == std::string::npos);
-  CHECK(svg == figure_svg(two_lines()));
+  CHECK(svg == figure_svg(two_perplexities()));
   CHECK(is_figure_svg(svg));
   CHECK_FALSE(is_figure_svg("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1 1\">"));
 }
 
 TEST_CASE("a figure is light, and every colour of it has another one for the dark") {
-  const Xml x = parse_xml(figure_svg(two_lines()));
+  const Xml x = parse_xml(figure_svg(two_perplexities()));
   REQUIRE(x.all("style").size() == 1);
   const std::string& rules = x.all("style")[0]->text;
   CHECK(rules.find("@media (prefers-color-scheme: dark) {") == 0);
@@ -277,7 +277,7 @@ TEST_CASE("a legend stands above the plot, in rows that end with the picture") {
 TEST_CASE("names in a figure are text, whatever they hold") {
   const std::string wild = "</svg><script>\"&'\x1b[31m\xff";
   const std::string shown = "</svg><script>\"&'\uFFFD[31m\uFFFD";
-  Chart chart = two_lines();
+  Chart chart = two_perplexities();
   chart.title = chart.x_title = chart.y_title = wild;
   chart.marks[0].text = wild;
   chart.series[0].name = wild;
@@ -296,7 +296,7 @@ TEST_CASE("a figure becomes PDF and a picture of its size by rsvg-convert") {
     return;
   }
   const Workplace w;
-  std::ofstream(w.path("f.svg")) << figure_svg(two_lines());
+  std::ofstream(w.path("f.svg")) << figure_svg(two_perplexities());
   for (const std::string format : {"pdf", "png"}) {
     const Outcome o = run({"rsvg-convert", "-f", format, "-o", w.path("f"), w.path("f.svg")});
     INFO(o.output);

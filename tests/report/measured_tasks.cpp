@@ -8,6 +8,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "report/report.h"
 #include "report/xml.h"
 #include "train/support.h"
@@ -40,16 +41,6 @@ const char* const kResults = R"({
   "windows@512": {"perplexity": 20, "perplexity_error": 1},
   "last@512": {"perplexity": 20, "perplexity_error": 1}
 })";
-
-std::string refusal(const std::string& results) {
-  try {
-    measured(results);
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::io);
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -84,7 +75,7 @@ TEST_CASE("results with depths are maps, lengths across") {
 
 TEST_CASE("a damaged result is refused by its place") {
   const auto refuses = [](const char* results, const char* part) {
-    const std::string message = refusal(results);
+    const std::string message = error_of(ExitCode::io, [&] { measured(results); });
     INFO(message);
     CHECK(message.find(part) != std::string::npos);
   };

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMillion = 1'000'000;
 
 /// Noise, with one peak in it; a validation every thousand steps.
-MetricsLine line(int64_t step) {
+MetricsLine noisy_line(int64_t step) {
   static const Rng rng(1, "metrics");
   const auto noise = [&](uint64_t of) { return rng.uniform(8 * static_cast<uint64_t>(step) + of); };
   MetricsLine m = {
@@ -29,7 +29,7 @@ template <class F>
 void check_extremes(const std::vector<HistoryLine>& shown, F&& value) {
   double low = INFINITY, high = -INFINITY, low_shown = INFINITY, high_shown = -INFINITY;
   for (int64_t step = 1; step <= kMillion; ++step) {
-    const double v = value(line(step));
+    const double v = value(noisy_line(step));
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
   }
   for (const HistoryLine& m : shown) {
@@ -44,10 +44,10 @@ void check_extremes(const std::vector<HistoryLine>& shown, F&& value) {
 
 TEST_CASE("a short run's history is all of it") {
   MetricsHistory history;
-  for (int64_t step = 1; step <= 1000; ++step) history.add(line(step));
+  for (int64_t step = 1; step <= 1000; ++step) history.add(noisy_line(step));
   REQUIRE(history.lines().size() == 1000);
   for (int64_t step = 1; step <= 1000; ++step) {
-    CHECK(history.lines()[static_cast<size_t>(step - 1)].loss == line(step).loss);
+    CHECK(history.lines()[static_cast<size_t>(step - 1)].loss == noisy_line(step).loss);
   }
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("of a million lines so many are kept as memory was planned for, and ev
   MetricsHistory history;
   size_t most = 0;
   for (int64_t step = 1; step <= kMillion; ++step) {
-    history.add(line(step));
+    history.add(noisy_line(step));
     most = std::max(most, history.lines().capacity());
   }
   CHECK(most * sizeof(HistoryLine) <= static_cast<size_t>(MetricsHistory::kBytes));
@@ -78,15 +78,15 @@ TEST_CASE("of a million lines so many are kept as memory was planned for, and ev
     REQUIRE(shown[i].step - shown[i - 1].step <= 2 * kMillion / 512);
   }
   // What is kept is what was logged.
-  for (const HistoryLine& m : shown) REQUIRE(m.loss == line(m.step).loss);
+  for (const HistoryLine& m : shown) REQUIRE(m.loss == noisy_line(m.step).loss);
 }
 
 TEST_CASE("the smoothed loss is the mean of all lines, then of ten, then of a fiftieth") {
   MetricsHistory history;
   double sum = 0, ten = 0;
   for (int64_t step = 1; step <= 10'000; ++step) {
-    const double loss = line(step).loss;
-    history.add(line(step));
+    const double loss = noisy_line(step).loss;
+    history.add(noisy_line(step));
     const double smoothed = history.lines().back().smoothed_loss;
     const auto n = static_cast<double>(step);
     if (step <= 10) {

@@ -153,7 +153,7 @@ std::string browse(const Chart& chart, std::vector<std::string> actions) {
   return run(actions).output;
 }
 
-Chart two_lines() {
+Chart two_losses() {
   Chart chart;
   chart.title = "loss & more";
   chart.x_title = "tokens";
@@ -169,7 +169,7 @@ std::string place(double x) { return std::to_string(50 + (x - 96) / 108 * 338); 
 
 TEST_CASE("the pointer shows the values of the lines that have any there") {
   if (!have_node()) return;
-  CHECK(browse(two_lines(), {place(100), place(148), place(199), "10"}) ==
+  CHECK(browse(two_losses(), {place(100), place(148), place(199), "10"}) ==
         "at 100; long 10 \u00b1 1; a \"short\", one 12\n"
         "at 150; long 20; a \"short\", one 30\n"
         "at 200; long 35 \u00b1 2\n"
@@ -181,9 +181,9 @@ TEST_CASE("a finger leaves the values standing, and arrow keys step through them
   const std::string first = "at 100; long 10 \u00b1 1; a \"short\", one 12\n",
                     second = "at 150; long 20; a \"short\", one 30\n",
                     third = "at 200; long 35 \u00b1 2\n";
-  CHECK(browse(two_lines(), {"touch " + place(148), "key ArrowRight", "key ArrowRight", "key Home",
-                             "key ArrowRight", "key ArrowLeft", "key End", "key Escape",
-                             "key ArrowLeft", "key PageUp", "key x"}) ==
+  CHECK(browse(two_losses(), {"touch " + place(148), "key ArrowRight", "key ArrowRight", "key Home",
+                              "key ArrowRight", "key ArrowLeft", "key End", "key Escape",
+                              "key ArrowLeft", "key PageUp", "key x"}) ==
         second + third + third + first + second + first + third + "\n" + third + second + second);
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("points without a line are shown one by one") {
 
 TEST_CASE("a chart is saved as a table of what it shows") {
   if (!have_node()) return;
-  CHECK(browse(two_lines(), {"press CSV"}) ==
+  CHECK(browse(two_losses(), {"press CSV"}) ==
         "loss-more.csv\n"
         "series,tokens,loss & more,standard error\n"
         "long,100,10,1\n"

@@ -15,7 +15,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-MetricsLine line(int64_t step, double loss) {
+MetricsLine loss_line(int64_t step, double loss) {
   return {step, 100.0 * static_cast<double>(step), loss, 1e-3, 2, 500, NAN, NAN, NAN};
 }
 
@@ -57,7 +57,7 @@ const char* const kWild = "<b>\"&'</b>";
 
 TEST_CASE("a report shows every run's numbers where they belong") {
   RunRecord a, b;
-  std::vector<MetricsLine> lines = {line(1, 8), line(2, 4)};
+  std::vector<MetricsLine> lines = {loss_line(1, 8), loss_line(2, 4)};
   lines[1].validation_loss = 5;
   lines[0].seconds = 30;
   lines[1].seconds = 90;
@@ -72,7 +72,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   a.perplexity = {2, 64, 32, "f", {{64, 50}, {256, 51}}, {{64, 48}, {256, 49}}, {}};
   a.attention = {4, {{1, 3}}, {{5, 10}}, {{1, 0.25}}};
   a.samples = {{2, kWild, "</blockquote>"}};
-  b.metrics = history({line(1, 9), line(2, 6), line(3, 5)});
+  b.metrics = history({loss_line(1, 9), loss_line(2, 6), loss_line(3, 5)});
   b.attention = {4, {{2, 2.5}, {0, 4}}, {{7, 8}, {1, 16}}, {}};
   b.perplexity = {3, 64, 32, "f", {{64, 40}, {256, 800}}, {{64, 41}, {256, 900}}, {}};
   const std::vector<ReportedRun> runs = {{kWild, "out/<a>", &a, bam_model(), 64},
@@ -159,8 +159,8 @@ TEST_CASE("a report shows every run's numbers where they belong") {
 
 TEST_CASE("a run that has logged nothing, one line, or no validation has a report") {
   RunRecord none, one, two;
-  one.metrics = history({line(1, 8)});
-  two.metrics = history({line(1, 8), line(2, 7)});
+  one.metrics = history({loss_line(1, 8)});
+  two.metrics = history({loss_line(1, 8), loss_line(2, 7)});
   for (const RunRecord* record : {&none, &one, &two}) {
     const Xml body = body_of(report_html({{"run", "out", record, std::nullopt, 0}}, {}));
     CHECK(body.all("table").size() == 1);
@@ -186,7 +186,7 @@ TEST_CASE("perplexities on different data are said not to compare") {
 
 TEST_CASE("errors stand beside their figures, where the files have any") {
   RunRecord now, old;
-  std::vector<MetricsLine> lines = {line(1, 8), line(2, 4), line(2, 4)};
+  std::vector<MetricsLine> lines = {loss_line(1, 8), loss_line(2, 4), loss_line(2, 4)};
   lines[0].validation_loss = 6;
   lines[1].validation_loss = lines[2].validation_loss = 5;
   lines[1].validation_loss_error = 0.01234;
@@ -348,7 +348,7 @@ TEST_CASE("a result of very many lengths makes no page of as many points") {
 
 TEST_CASE("perplexities of an earlier step say so") {
   RunRecord run;
-  run.metrics = history({line(2, 8), line(1200, 7)});
+  run.metrics = history({loss_line(2, 8), loss_line(1200, 7)});
   run.perplexity = {2, 64, 32, "f", {{64, 50}, {256, 51}}, {}, {}};
   const auto note = [&] {
     const Xml body = body_of(report_html({{kWild, "out", &run, std::nullopt, 0}}, {}));
@@ -362,7 +362,7 @@ TEST_CASE("perplexities of an earlier step say so") {
 TEST_CASE("a long run's report stays small") {
   RunRecord run;
   for (int64_t i = 1; i <= 100'000; ++i) {
-    run.metrics.add(line(i, 5 + std::sin(static_cast<double>(i))));
+    run.metrics.add(loss_line(i, 5 + std::sin(static_cast<double>(i))));
   }
   CHECK(report_html({{"run", "out", &run, std::nullopt, 0}}, {}).size() < 200'000);
 }

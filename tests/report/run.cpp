@@ -8,6 +8,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -19,20 +20,14 @@ void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app | std::ios::binary) << text;
 }
 
-std::string line(int step, const std::string& more = "") {
+std::string json_line(int step, const std::string& more = "") {
   return "{\"step\":" + std::to_string(step) + ",\"tokens\":" + std::to_string(10 * step) +
          ",\"loss\":4.5,\"lr\":0.001,\"grad_norm\":2,\"tokens_per_second\":100" + more + "}\n";
 }
 
 /// The message of the Error that reading the run ends with.
-std::string refusal(RunReader& reader) {
-  try {
-    reader.update();
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::io);
-    return e.what();
-  }
-  return "";
+std::string run_refusal(RunReader& reader) {
+  return error_of(ExitCode::io, [&] { reader.update(); });
 }
 
 }  // namespace
@@ -40,14 +35,14 @@ std::string refusal(RunReader& reader) {
 TEST_CASE("a run's numbers are those of its files") {
   const Workplace w;
   append(w.path("metrics.jsonl"),
-         line(1) +
-             line(2,
-                  ",\"validation_loss\":4.25,\"seconds\":1.5,"
-                  "\"matrix_rate_share\":0.75,\"data_wait\":0.125,\"parameters\":"
-                  "{\"p\":[0.5,-1],\"q\":[]},\"attention\":"
-                  "{\"entropy\":[[0.5,1],[2,3]],\"support\":"
-                  "[[4,5],[6,7.5]],\"live_tiles\":[[1,0.5],[0.25,1]],\"windows\":3}") +
-             line(3));
+         json_line(1) +
+             json_line(2,
+                       ",\"validation_loss\":4.25,\"seconds\":1.5,"
+                       "\"matrix_rate_share\":0.75,\"data_wait\":0.125,\"parameters\":"
+                       "{\"p\":[0.5,-1],\"q\":[]},\"attention\":"
+                       "{\"entropy\":[[0.5,1],[2,3]],\"support\":"
+                       "[[4,5],[6,7.5]],\"live_tiles\":[[1,0.5],[0.25,1]],\"windows\":3}") +
+             json_line(3));
   append(w.path("perplexity.json"),
          R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "last_tokens": 32,
              "windows": [{"length": 64, "perplexity": 70.5}, {"length": 128, "perplexity": null}],
@@ -100,7 +95,7 @@ TEST_CASE("a run's numbers are those of its files") {
 
 TEST_CASE("losses by position and whole documents are read as ranges") {
   const Workplace w;
-  append(w.path("metrics.jsonl"), line(1));
+  append(w.path("metrics.jsonl"), json_line(1));
   append(w.path("perplexity.json"),
          R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "text": "packed",
              "short": [{"from": 2, "length": 64, "perplexity": 9},
@@ -125,9 +120,9 @@ TEST_CASE("losses by position and whole documents are read as ranges") {
 TEST_CASE("errors are read where the files have them") {
   const Workplace w;
   append(w.path("metrics.jsonl"),
-         line(1, ",\"validation_loss\":4") +
-             line(2, ",\"validation_loss\":4,\"validation_loss_error\":0.5") +
-             line(3, ",\"validation_loss\":4,\"validation_loss_error\":null"));
+         json_line(1, ",\"validation_loss\":4") +
+             json_line(2, ",\"validation_loss\":4,\"validation_loss_error\":0.5") +
+             json_line(3, ",\"validation_loss\":4,\"validation_loss_error\":null"));
   append(w.path("perplexity.json"),
          R"({"step": 2, "training_length": 64, "data_fingerprint": "f",
              "windows": [{"length": 64, "perplexity": 70},
@@ -149,12 +144,12 @@ TEST_CASE("a run that goes on is read from where the last reading ended") {
   append(path, "");
   RunReader reader(w.path("."));
   CHECK(reader.update().metrics.lines().empty());
-  append(path, line(1) + "{\"step\": 2, \"lo");  // being written
+  append(path, json_line(1) + "{\"step\": 2, \"lo");  // being written
   CHECK(reader.update().metrics.lines().size() == 1);
   CHECK(reader.update().metrics.lines().size() == 1);
   // What was read is not read again: were it, this would be refused.
   std::filesystem::resize_file(path, 0);
-  append(path, std::string(line(1).size() - 1, 'x') + "\n" + line(2) + line(3));
+  append(path, std::string(json_line(1).size() - 1, 'x') + "\n" + json_line(2) + json_line(3));
   const RunRecord& r = reader.update();
   REQUIRE(r.metrics.lines().size() == 3);
   CHECK(r.metrics.lines()[2].step == 3);
@@ -165,7 +160,7 @@ TEST_CASE("lines longer than what is read at once are whole") {
   std::string values = "0";
   for (int i = 1; i < 700'000; ++i) values += "," + std::to_string(i);
   append(w.path("metrics.jsonl"),
-         line(1) + line(2, ",\"parameters\":{\"p\":[" + values + "]}") + line(3));
+         json_line(1) + json_line(2, ",\"parameters\":{\"p\":[" + values + "]}") + json_line(3));
   RunReader reader(w.path("."));
   const RunRecord& r = reader.update();
   CHECK(r.metrics.lines().size() == 3);
@@ -183,37 +178,39 @@ TEST_CASE("a damaged line is named") {
       {"{\"step\": 18446744073709551615}\n",
        ":2: step: expected an integer from 0 to 1099511627776, found 18446744073709551615"},
       {"{}\n", ":2: step: expected an integer, 0 or more, found no such member"},
-      {line(1), ":2: expected a step after 1, found 1"},
-      {line(2, ",\"validation_loss\":\"x\""),
+      {json_line(1), ":2: expected a step after 1, found 1"},
+      {json_line(2, ",\"validation_loss\":\"x\""),
        ":2: validation_loss: expected a number, found \"x\""},
-      {line(2, ",\"validation_loss_error\":-1"),
+      {json_line(2, ",\"validation_loss_error\":-1"),
        ":2: validation_loss_error: expected 0 or more, found -1"},
-      {line(2, ",\"parameters\":[]"), ":2: parameters: expected an object"},
-      {line(2, ",\"parameters\":{\"p\":[null]}"), ":2: parameters: p: expected a list of numbers"},
-      {line(2, ",\"attention\":3"), ":2: attention: expected an object"},
-      {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[3]}"),
+      {json_line(2, ",\"parameters\":[]"), ":2: parameters: expected an object"},
+      {json_line(2, ",\"parameters\":{\"p\":[null]}"),
+       ":2: parameters: p: expected a list of numbers"},
+      {json_line(2, ",\"attention\":3"), ":2: attention: expected an object"},
+      {json_line(2, ",\"attention\":{\"windows\":1,\"entropy\":[3]}"),
        ":2: attention: entropy: expected a list of numbers, found 3"},
-      {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[[3]]}"),
+      {json_line(2, ",\"attention\":{\"windows\":1,\"entropy\":[[3]]}"),
        ":2: attention: support: expected a list, found no such member"},
-      {line(2,
-            ",\"attention\":{\"windows\":1,\"entropy\":[[3]],\"support\":[[3]],\"live_tiles\":[[-5]"
-            "]}"),
+      {json_line(
+           2,
+           ",\"attention\":{\"windows\":1,\"entropy\":[[3]],\"support\":[[3]],\"live_tiles\":[[-5]"
+           "]}"),
        ":2: attention: live_tiles: expected shares from 0 to 1, found -5"},
-      {line(-2), ":2: step: expected an integer, 0 or more, found -2"},
+      {json_line(-2), ":2: step: expected an integer, 0 or more, found -2"},
   };
   for (const auto& [damage, part] : damages) {
     const Workplace w;
-    append(w.path("metrics.jsonl"), line(1) + damage + line(3));
+    append(w.path("metrics.jsonl"), json_line(1) + damage + json_line(3));
     RunReader reader(w.path("."));
-    const std::string message = refusal(reader);
+    const std::string message = run_refusal(reader);
     INFO(message);
     CHECK(message.find(w.path(".") + "/metrics.jsonl" + part) != std::string::npos);
   }
   const Workplace w;
-  append(w.path("metrics.jsonl"), line(1));
+  append(w.path("metrics.jsonl"), json_line(1));
   append(w.path("samples.jsonl"), "{\"step\":1,\"prompt\":\"a\"}\n");
   RunReader reader(w.path("."));
-  CHECK(refusal(reader).find("samples.jsonl:1: text: expected a string") != std::string::npos);
+  CHECK(run_refusal(reader).find("samples.jsonl:1: text: expected a string") != std::string::npos);
 }
 
 TEST_CASE("a damaged result is named") {
@@ -242,7 +239,7 @@ TEST_CASE("a damaged result is named") {
     append(w.path("metrics.jsonl"), "");
     append(w.path("perplexity.json"), text);
     RunReader reader(w.path("."));
-    const std::string message = refusal(reader);
+    const std::string message = run_refusal(reader);
     INFO(message);
     CHECK(message.find(part) != std::string::npos);
     CHECK(message.ends_with("remedy: evaluate again with bamtrain eval --output"));
@@ -251,10 +248,10 @@ TEST_CASE("a damaged result is named") {
 
 TEST_CASE("a line that does not end is refused before all of it is read") {
   const Workplace w;
-  append(w.path("metrics.jsonl"), line(1));
+  append(w.path("metrics.jsonl"), json_line(1));
   append(w.path("metrics.jsonl"), std::string(70 << 20, '['));
   RunReader reader(w.path("."));
-  CHECK(refusal(reader).find("metrics.jsonl:2: expected a line of at most 67108864 bytes") !=
+  CHECK(run_refusal(reader).find("metrics.jsonl:2: expected a line of at most 67108864 bytes") !=
         std::string::npos);
 }
 
@@ -285,7 +282,8 @@ TEST_CASE("what a run was started on is that of its last start") {
   CHECK(r.start->device == "cpu");
   CHECK(r.start->parameters == 123);
   std::ofstream(w.path("starts.json")) << "[{\"threads\": \"x\"}]";
-  CHECK(refusal(reader).find("starts.json: threads: expected an integer, 0 or more, found \"x\"") !=
+  CHECK(run_refusal(reader).find(
+            "starts.json: threads: expected an integer, 0 or more, found \"x\"") !=
         std::string::npos);
 }
 

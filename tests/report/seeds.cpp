@@ -31,7 +31,7 @@ struct Case {
   }
 };
 
-Series line(const std::string& name, int run, const std::vector<Point>& points) {
+Series seed_line(const std::string& name, int run, const std::vector<Point>& points) {
   return {name, run, true, true, 1, points, {}};
 }
 
@@ -95,9 +95,9 @@ TEST_CASE("a line of seeds is their mean, its spread their deviation over n - 1"
   c.runs[1].recipe = "other";
   Chart chart;
   chart.title = "t";
-  chart.series = {line("bam-1", 0, {{1, 2}, {2, 10}, {3, 5}}), line("rope", 1, {{1, 7}}),
-                  line("bam-2", 2, {{1, 4}, {2, 10}, {3, 6}, {4, 1}}),
-                  line("bam-3", 3, {{1, 9}, {2, 13}})};
+  chart.series = {seed_line("bam-1", 0, {{1, 2}, {2, 10}, {3, 5}}), seed_line("rope", 1, {{1, 7}}),
+                  seed_line("bam-2", 2, {{1, 4}, {2, 10}, {3, 6}, {4, 1}}),
+                  seed_line("bam-3", 3, {{1, 9}, {2, 13}})};
   chart.series[1].errors = {0.5};
   const Chart of = with_seeds(chart, c.runs, seed_groups(c.runs));
   CHECK(of.title == "t");
@@ -124,7 +124,7 @@ TEST_CASE("of perplexities the mean is of the losses") {
   Case c({"bam-1", "bam-2"});
   Chart chart;
   chart.of_losses = true;
-  chart.series = {line("bam-1", 0, {{1, 10}}), line("bam-2", 1, {{1, 40}})};
+  chart.series = {seed_line("bam-1", 0, {{1, 10}}), seed_line("bam-2", 1, {{1, 40}})};
   const Chart of = with_seeds(chart, c.runs, seed_groups(c.runs));
   REQUIRE(of.series.size() == 1);
   // Losses ln 20 -+ ln 2, whose deviation over n - 1 is sqrt(2) ln 2.
@@ -136,8 +136,8 @@ TEST_CASE("of perplexities the mean is of the losses") {
 TEST_CASE("what a run has several of is joined each with its like") {
   Case c({"bam-1", "bam-2"});
   Chart chart;
-  chart.series = {line("bam-1, logged", 0, {{1, 1}}), line("bam-2, logged", 1, {{1, 3}}),
-                  line("bam-1", 0, {{1, 5}}), line("bam-2", 1, {{1, 7}})};
+  chart.series = {seed_line("bam-1, logged", 0, {{1, 1}}), seed_line("bam-2, logged", 1, {{1, 3}}),
+                  seed_line("bam-1", 0, {{1, 5}}), seed_line("bam-2", 1, {{1, 7}})};
   chart.series[0].strength = chart.series[1].strength = 0.3;
   Chart of = with_seeds(chart, c.runs, seed_groups(c.runs));
   REQUIRE(of.series.size() == 2);

@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "catch.h"
-#include "core/error.h"
+#include "data/files.h"
 #include "study/study.h"
 #include "train/support.h"
 
@@ -54,13 +53,7 @@ inline std::string write_study(const Workplace& w, const nlohmann::ordered_json&
 /// The message of read_study's error; empty where there is none.
 template <class F>
 std::string config_error(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::config);
-    return e.what();
-  }
-  return "";
+  return error_or_none(ExitCode::config, f);
 }
 
 }  // namespace bamtrain::testing

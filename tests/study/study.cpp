@@ -2,6 +2,7 @@
 
 #include "study/study.h"
 
+#include "config/fixture.h"
 #include "study/fixture.h"
 
 using namespace bamtrain;
@@ -12,14 +13,6 @@ namespace {
 
 std::string refusal(const Workplace& w, const ordered_json& study) {
   return config_error([&] { read_study(write_study(w, study)); });
-}
-
-void check_mentions(const std::string& text, std::initializer_list<const char*> parts) {
-  INFO(text);
-  for (const char* const part : parts) {
-    INFO(part);
-    CHECK(text.find(part) != std::string::npos);
-  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 namespace {
 
 /// Accuracy at two lengths and the validation loss, as a finished run leaves them.
-void finish(const StudyRun& run, double at9, double at18, double loss) {
+void write_finished(const StudyRun& run, double at9, double at18, double loss) {
   std::filesystem::create_directories(run.folder);
   Results results(run.folder + "/" + kResultsFile);
   results.set_run(run.slug, run.resolved);
@@ -37,11 +37,11 @@ TEST_CASE("rows are means over repeats") {
   const Workplace w;
   const Study study = read_study(write_study(w, study_of(w)));
   const std::vector<StudyRun> runs = runs_of(study);
-  finish(runs[0], 0.5, 0.25, 1);
-  finish(runs[1], 0.6, 0.25, 2);
-  finish(runs[2], 0.7, 0.25, 3);
-  finish(runs[3], 1, 0, 4);
-  finish(runs[4], 0.9, 0, 6);
+  write_finished(runs[0], 0.5, 0.25, 1);
+  write_finished(runs[1], 0.6, 0.25, 2);
+  write_finished(runs[2], 0.7, 0.25, 3);
+  write_finished(runs[3], 1, 0, 4);
+  write_finished(runs[4], 0.9, 0, 6);
   const StudyTable t = table_of(study, runs);
   REQUIRE(t.groups.size() == 2);
   CHECK(t.groups[0].name == "copy/accuracy");
@@ -86,7 +86,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   REQUIRE(runs.size() == 12);
   // alibi: 1 is better by its mean, though the best run is of 2; rope: 2 is.
   const double losses[] = {3, 3, 3, 1, 5, 5, 3, 3, 3, 2, 2, 2};
-  for (size_t i = 0; i < 12; ++i) finish(runs[i], i < 6 ? 0.25 : 0.5, 0, losses[i]);
+  for (size_t i = 0; i < 12; ++i) write_finished(runs[i], i < 6 ? 0.25 : 0.5, 0, losses[i]);
   StudyTable t = table_of(study, runs);
   CHECK(t.choices == std::vector<std::string>{"lr"});
   CHECK(t.rows[0].chosen == std::vector<std::string>{"1"});
@@ -97,7 +97,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   CHECK(markdown(t).find("may lie beyond: alibi: lr 1; rope, base 100: lr 2.") !=
         std::string::npos);
   // While runs of other values are open the best is not known, and no p is.
-  for (size_t i = 0; i < 3; ++i) finish(runs[i], 0.25 + 0.1 * static_cast<double>(i), 0, 3);
+  for (size_t i = 0; i < 3; ++i) write_finished(runs[i], 0.25 + 0.1 * static_cast<double>(i), 0, 3);
   CHECK(table_of(study, runs).rows[1].cells[0][0]->p);
   std::filesystem::remove_all(runs[3].folder);
   t = table_of(study, runs);
@@ -105,7 +105,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   CHECK(t.rows[0].not_compared == 1);
   CHECK_FALSE(t.rows[1].cells[0][0]->p);
   CHECK(markdown(t).find("| alibi | 1 | 3, 1 of other values open |") != std::string::npos);
-  finish(runs[3], 0.25, 0, 1);
+  write_finished(runs[3], 0.25, 0, 1);
   study.choose_highest = true;
   t = table_of(study, runs);
   CHECK(t.rows[0].chosen == std::vector<std::string>{"2"});
@@ -133,7 +133,7 @@ TEST_CASE("values that are chosen within their axis, or are no numbers, are at n
   for (const StudyRun& run : runs) {
     const bool alibi = run.row == "alibi";
     const bool best = run.chosen[0] == (alibi ? "2" : "10");
-    finish(run, 0.5, 0, best ? 1 : 2);
+    write_finished(run, 0.5, 0, best ? 1 : 2);
   }
   const StudyTable t = table_of(study, runs);
   CHECK(t.rows[0].chosen[0] == "2");
@@ -185,7 +185,7 @@ TEST_CASE("of values with labels the numbers say which is at an end; LaTeX says 
       {{"key", "optimizer.lr"}, {"values", {{"slow", 1e-3}, {"<fast>", 2e-3}}}, {"for", "choose"}});
   const Study study = read_study(write_study(w, j));
   const std::vector<StudyRun> runs = runs_of(study);
-  for (const StudyRun& run : runs) finish(run, 0.5, 0, run.chosen[0] == "slow" ? 2 : 1);
+  for (const StudyRun& run : runs) write_finished(run, 0.5, 0, run.chosen[0] == "slow" ? 2 : 1);
   const StudyTable t = table_of(study, runs);
   CHECK(t.at_ends == std::vector<std::string>{"alibi: lr <fast>", "rope, base 100: lr <fast>"});
   CHECK(latex(t).find("% Chosen at an end of the values") != std::string::npos);

@@ -30,13 +30,13 @@ std::string program() {
   return "";
 }
 
-struct Result {
+struct ShellResult {
   int code;
   std::string out, err;
 };
 
 /// Runs a shell command, `$B` being the program and `$D` the folder.
-Result shell(const TemporaryFolder& folder, const std::string& command) {
+ShellResult shell(const TemporaryFolder& folder, const std::string& command) {
   const TemporaryFolder logs;
   ::setenv("B", program().c_str(), 1);
   ::setenv("D", folder.path().c_str(), 1);
@@ -52,9 +52,9 @@ TEST_CASE("text in, tokenizer, shards, verified and shown: every command by its 
   std::string text;
   for (const std::string& s : sample_sentences()) text += s + "\n\n";
   write_bytes(folder.file("in.txt"), text);
-  Result r = shell(folder,
-                   "$B train-tokenizer --vocab 450 --document blank-line --output $D/t.model "
-                   "$D/in.txt");
+  ShellResult r = shell(folder,
+                        "$B train-tokenizer --vocab 450 --document blank-line --output $D/t.model "
+                        "$D/in.txt");
   INFO(r.err);
   REQUIRE(r.code == 0);
   r = shell(folder,
@@ -77,7 +77,7 @@ TEST_CASE("a byte-level BPE is trained elsewhere, and makes shards here") {
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   ::setenv("T", (std::string(source ? source : ".") + "/tests/data/tokenizers").c_str(), 1);
   write_bytes(folder.file("in.txt"), "The other mother.\nIn 1998 <|endoftext|> there\n");
-  Result r = shell(folder, "$B train-tokenizer --kind bpe --output $D/t.json $D/in.txt");
+  ShellResult r = shell(folder, "$B train-tokenizer --kind bpe --output $D/t.json $D/in.txt");
   CHECK(r.code == 2);
   CHECK(contains(r.err, "pip install tokenizers"));
   r = shell(folder,
@@ -104,7 +104,8 @@ TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing
   small_tokenizer(folder);
   const std::string tokenize =
       "$B tokenize --tokenizer $D/small.model --format jsonl --output $D/set -";
-  Result r = shell(folder, "printf '{\"text\": \"a road\"}\\n{\"text\": \"b\"}\\n' | " + tokenize);
+  ShellResult r =
+      shell(folder, "printf '{\"text\": \"a road\"}\\n{\"text\": \"b\"}\\n' | " + tokenize);
   INFO(r.err);
   CHECK(r.code == 0);
   CHECK(contains(r.out, "2 documents"));
@@ -127,10 +128,10 @@ TEST_CASE("memory that runs out is told as such, with 9") {
   if (program().empty()) return;
   const TemporaryFolder folder;
   small_tokenizer(folder);
-  const Result r = shell(folder,
-                         "ulimit -v 500000; head -c 600000000 /dev/zero | tr '\\0' a | "
-                         "$B tokenize --tokenizer $D/small.model --format txt --document file "
-                         "--max-document-bytes 1000000000 --threads 1 --output $D/set -");
+  const ShellResult r = shell(folder,
+                              "ulimit -v 500000; head -c 600000000 /dev/zero | tr '\\0' a | "
+                              "$B tokenize --tokenizer $D/small.model --format txt --document file "
+                              "--max-document-bytes 1000000000 --threads 1 --output $D/set -");
   INFO(r.err);
   CHECK(r.code == 9);
   CHECK(contains(r.err, "bamdata: memory: expected what the work takes, of "));
@@ -171,7 +172,7 @@ TEST_CASE("exit codes tell usage, data and file errors apart, and messages begin
       {"$B inspect --document-start 1 $D/in.txt", 4},
   };
   for (const auto& [command, code] : cases) {
-    const Result r = shell(folder, command);
+    const ShellResult r = shell(folder, command);
     INFO(command << "\n" << r.err);
     CHECK(r.code == code);
     if (code > 2) CHECK(r.err.starts_with("bamdata: "));
@@ -229,9 +230,9 @@ TEST_CASE("a full disk is an error of files that leaves nothing") {
   for (int i = 0; i < 300; ++i) text += sample_sentences()[static_cast<size_t>(i) % 216] + "\n";
   write_bytes(folder.file("in.txt"), text);
   // A limit on file sizes stands for the full disk.
-  const Result r = shell(folder,
-                         "ulimit -f 1; $B tokenize --document line --tokenizer "
-                         "$D/small.model --output $D/set $D/in.txt");
+  const ShellResult r = shell(folder,
+                              "ulimit -f 1; $B tokenize --document line --tokenizer "
+                              "$D/small.model --output $D/set $D/in.txt");
   INFO(r.err);
   CHECK(r.code == 6);
   CHECK(contains(r.err, "bamdata: "));
@@ -247,7 +248,7 @@ TEST_CASE("what a run left that was killed before its first checkpoint is no hin
   const std::string tokenize =
       "$B tokenize --tokenizer $D/small.model --format txt --document line --output $D/set ";
   // A named pipe that nobody writes to: it is killed once its folder holds the first set.
-  Result r =
+  ShellResult r =
       shell(folder, "mkfifo $D/pipe; " + tokenize +
                         "- <> $D/pipe & child=$!; "
                         "while [ ! -d $D/set.partial/output/train ]; do kill -0 $child || exit 1; "
@@ -269,7 +270,7 @@ TEST_CASE("output that does not arrive is an error of files") {
        {"$B --help", "$B tokenize --help",
         "$B tokenize --document line --tokenizer $D/small.model --output $D/set $D/in.txt",
         "$B inspect --json $D/set/train"}) {
-    const Result r = shell(folder, command + " > /dev/full");
+    const ShellResult r = shell(folder, command + " > /dev/full");
     INFO(command << "\n" << r.err);
     CHECK(r.code == 6);
     CHECK(contains(r.err, "bamdata: standard output: expected"));
@@ -286,7 +287,7 @@ TEST_CASE("too small a stack is raised, or an error that says so") {
       "$B tokenize --document line --tokenizer $D/small.model --overwrite --output $D/set "
       "--threads 2 $D/in.txt";
   CHECK(shell(folder, "ulimit -S -s 64; " + tokenize).code == 0);
-  const Result r = shell(folder, "ulimit -s 64; " + tokenize);
+  const ShellResult r = shell(folder, "ulimit -s 64; " + tokenize);
   INFO(r.err);
   CHECK(r.code == 9);
   CHECK(contains(r.err, "bamdata: stack: expected at least 256 KiB, found 64 KiB"));
@@ -302,7 +303,7 @@ TEST_CASE("notes that find no place change neither the result nor the exit code"
   write_bytes(folder.file("bad.txt"), "a\xFF\n");
   const std::string train =
       "$B train-tokenizer --vocab 450 --document file --overwrite --output $D/t.model ";
-  const Result heard = shell(folder, train + "$D/in.txt");
+  const ShellResult heard = shell(folder, train + "$D/in.txt");
   REQUIRE(heard.code == 0);
   REQUIRE(contains(heard.err, "warning: "));
   REQUIRE(contains(heard.err, "training on "));
@@ -329,7 +330,7 @@ TEST_CASE("what was printed before an error stands before it") {
                 "$B tokenize --document line --tokenizer $D/small.model --output $D/set $D/in.txt; "
                 "cp $D/set/train/000000.bin $D/set/train/other.bin")
               .code == 0);
-  const Result r = shell(folder, "$B verify $D/set 2>&1");
+  const ShellResult r = shell(folder, "$B verify $D/set 2>&1");
   INFO(r.out);
   CHECK(r.code == 4);
   REQUIRE(contains(r.out, "other.bin: not in the manifest"));

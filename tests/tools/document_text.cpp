@@ -11,14 +11,14 @@ namespace {
 
 using namespace testing;
 
-struct Result {
+struct TextResult {
   std::optional<std::string> text;
   TextCounts counts;
 };
 
-Result text_of(const std::string& raw, DocumentKind kind,
-               InvalidUtf8 invalid = InvalidUtf8::error) {
-  Result result;
+TextResult text_of(const std::string& raw, DocumentKind kind,
+                   InvalidUtf8 invalid = InvalidUtf8::error) {
+  TextResult result;
   std::string text;
   // As if it began in line 7 of the file, at byte 100.
   if (document_text({raw, 7, 100}, "books.jsonl", kind, "text", invalid, &text, &result.counts)) {
@@ -53,7 +53,7 @@ TEST_CASE("the field of a JSON line is the text, escapes decoded, other fields o
 
 TEST_CASE("documents without visible characters are left out and counted") {
   for (const char* blank : {"", " ", "\n\t \r\n"}) {
-    const Result r = text_of(blank, DocumentKind::line);
+    const TextResult r = text_of(blank, DocumentKind::line);
     CHECK_FALSE(r.text.has_value());
     CHECK(r.counts.empty == 1);
   }
@@ -107,12 +107,13 @@ TEST_CASE("bad UTF-8 is refused by file, line, byte and offset") {
 }
 
 TEST_CASE("bad UTF-8 is replaced or skipped on request, and counted") {
-  const Result replaced = text_of("a\xFFz", DocumentKind::line, InvalidUtf8::replace);
+  const TextResult replaced = text_of("a\xFFz", DocumentKind::line, InvalidUtf8::replace);
   CHECK(replaced.text == "a\xEF\xBF\xBDz");
   CHECK(replaced.counts.replaced == 1);
-  const Result json = text_of("{\"text\": \"a\xFFz\"}", DocumentKind::jsonl, InvalidUtf8::replace);
+  const TextResult json =
+      text_of("{\"text\": \"a\xFFz\"}", DocumentKind::jsonl, InvalidUtf8::replace);
   CHECK(json.text == "a\xEF\xBF\xBDz");
-  const Result skipped = text_of("a\xFFz", DocumentKind::line, InvalidUtf8::skip);
+  const TextResult skipped = text_of("a\xFFz", DocumentKind::line, InvalidUtf8::skip);
   CHECK_FALSE(skipped.text.has_value());
   CHECK(skipped.counts.skipped == 1);
   CHECK(skipped.counts.empty == 0);

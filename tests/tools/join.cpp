@@ -18,7 +18,7 @@ JoinReport joined(const std::vector<std::string>& inputs, const std::string& out
 }
 
 /// All tokens of a set, shard after shard.
-std::vector<int32_t> tokens_of(const std::string& folder) {
+std::vector<int32_t> tokens_of_set(const std::string& folder) {
   std::vector<int32_t> tokens;
   const Manifest m = read_manifest(folder + "/manifest.json");
   for (const Manifest::ShardEntry& entry : m.shards) {
@@ -72,8 +72,8 @@ TEST_CASE("parts joined have the tokens of one call, in its order, in both sets"
   std::vector<std::string> parts = make_parts(o, 3);
   std::swap(parts[0], parts[2]);
   const JoinReport report = joined(parts, folder.file("all"));
-  CHECK(tokens_of(folder.file("all/train")) == tokens_of(o.output + "/train"));
-  CHECK(tokens_of(folder.file("all/val")) == tokens_of(o.output + "/val"));
+  CHECK(tokens_of_set(folder.file("all/train")) == tokens_of_set(o.output + "/train"));
+  CHECK(tokens_of_set(folder.file("all/val")) == tokens_of_set(o.output + "/val"));
   const Manifest whole = read_manifest(o.output + "/train/manifest.json");
   CHECK(report.train.documents == whole.documents);
   CHECK_FALSE(fs::exists(folder.file("all/part.json")));
@@ -107,7 +107,7 @@ TEST_CASE("where links cannot be, shards are copied") {
   std::string name = "/dev/shm/bamtrain-join-XXXXXX";
   REQUIRE(::mkdtemp(name.data()) != nullptr);
   joined({o.output}, name + "/all");
-  CHECK(tokens_of(name + "/all/train") == tokens_of(o.output + "/train"));
+  CHECK(tokens_of_set(name + "/all/train") == tokens_of_set(o.output + "/train"));
   fs::remove_all(name);
 }
 
@@ -122,10 +122,10 @@ TEST_CASE("outputs that are no parts are joined as they come") {
   o.output = folder.file("a");
   run(o);
   joined({folder.file("b"), folder.file("a")}, folder.file("all"));
-  auto expected = tokens_of(folder.file("b/train"));
-  const auto more = tokens_of(folder.file("a/train"));
+  auto expected = tokens_of_set(folder.file("b/train"));
+  const auto more = tokens_of_set(folder.file("a/train"));
   expected.insert(expected.end(), more.begin(), more.end());
-  CHECK(tokens_of(folder.file("all/train")) == expected);
+  CHECK(tokens_of_set(folder.file("all/train")) == expected);
 }
 
 TEST_CASE("what does not belong together is not joined, and nothing is left") {

@@ -17,6 +17,7 @@
 #include "catch.h"
 #include "core/durable_file.h"
 #include "data_tools/shard_folders.h"
+#include "tools/killed_process.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
 /// Writes train/000000.bin with `content` into the folder.
-void fill(const OutputFolder& output, const std::string& content) {
+void fill_output(const OutputFolder& output, const std::string& content) {
   write_bytes(output.subfolder("train") + "/000000.bin", content);
 }
 
@@ -40,7 +41,7 @@ std::string killed_run(const std::string& path) {
   REQUIRE(child >= 0);
   if (child == 0) {
     OutputFolder output(path, may_replace_shards(false));
-    fill(output, "half of");
+    fill_output(output, "half of");
     if (::write(ends[1], output.path().data(), output.path().size()) < 0) ::_exit(1);
     ::kill(::getpid(), SIGKILL);
   }
@@ -63,7 +64,7 @@ TEST_CASE("a symbolic link as the output's name is followed, to a folder that is
   for (const std::string& name : {std::string("to-nothing"), std::string("to-empty")}) {
     if (name == "to-empty") fs::remove_all(folder.file("elsewhere/new"));
     OutputFolder output(folder.file(name), may_replace_shards(false));
-    fill(output, name);
+    fill_output(output, name);
     output.commit();
     CHECK(fs::is_symlink(folder.file(name)));
     CHECK(read_bytes(folder.file(name) + "/train/000000.bin") == name);
@@ -75,7 +76,7 @@ TEST_CASE("a committed folder holds what was put into it and nothing else") {
   const mode_t mask = ::umask(0027);
   {
     OutputFolder output(folder.file("set"), may_replace_shards(false));
-    fill(output, "new");
+    fill_output(output, "new");
     output.commit();
   }
   ::umask(mask);
@@ -105,11 +106,11 @@ TEST_CASE("what a killed process left is removed and named, by an output of the 
 TEST_CASE("the folder of a living process stays, whichever ends first") {
   const TemporaryFolder folder;
   OutputFolder first(folder.file("set"), may_replace_shards(true));
-  fill(first, "first");
+  fill_output(first, "first");
   {
     OutputFolder second(folder.file("set"), may_replace_shards(true));
     CHECK(second.removed_leftovers().empty());
-    fill(second, "second");
+    fill_output(second, "second");
     second.commit();
   }
   CHECK(read_bytes(folder.file("set/train/000000.bin")) == "second");
@@ -137,32 +138,6 @@ TEST_CASE("a folder of another name than a leftover's stays, and so does what is
   CHECK(fs::exists(folder.file("elsewhere/train/000000.bin")));
 }
 
-/// The operation before which the process dies, and what file systems without an exchange say.
-int g_left = 0, g_exchange = 0;
-
-/// A process makes, fills and commits an output in place of a former one, and dies before its
-/// operation number `n`; whether it did.
-bool dies_before(const std::string& path, int n, int exchange) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    g_left = n;
-    g_exchange = exchange;
-    set_file_fault([](FileOp op, const std::string&, const std::string&) {
-      if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
-      return op == FileOp::exchange ? g_exchange : 0;
-    });
-    OutputFolder output(path, may_replace_shards(true));
-    fill(output, "new");
-    output.commit();
-    ::_exit(0);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
-  return WIFSIGNALED(status);
-}
-
 TEST_CASE("wherever a process is killed, the next leaves one whole set and nothing else") {
   const bool exchanges = GENERATE(true, false);
   int n = 0;
@@ -171,7 +146,12 @@ TEST_CASE("wherever a process is killed, the next leaves one whole set and nothi
     const TemporaryFolder folder;
     fs::create_directories(folder.file("set/train"));
     write_bytes(folder.file("set/train/000000.bin"), "former");
-    died = dies_before(folder.file("set"), n, exchanges ? 0 : EINVAL);
+    const auto replace = [&] {
+      OutputFolder output(folder.file("set"), may_replace_shards(true));
+      fill_output(output, "new");
+      output.commit();
+    };
+    died = dies_before(n, replace, exchanges ? 0 : EINVAL);
     { const OutputFolder next(folder.file("set"), may_replace_shards(true)); }
     Names names = names_in(folder.path());
     if (!exchanges) {
@@ -211,7 +191,7 @@ TEST_CASE("a set that another process put there meanwhile is not replaced unaske
   for (const bool overwrite : {false, true}) {
     {
       OutputFolder output(folder.file("set"), may_replace_shards(overwrite));
-      fill(output, "late");
+      fill_output(output, "late");
       fs::create_directories(folder.file("set/train"));
       write_bytes(folder.file("set/train/000000.bin"), "early");
       if (overwrite) {
@@ -234,7 +214,7 @@ TEST_CASE("a former set is back in its place where the new one cannot be moved t
   for (const int failing : {0, 1, 2}) {  // 0: the exchange
     {
       OutputFolder output(folder.file("set"), may_replace_shards(true));
-      fill(output, "new");
+      fill_output(output, "new");
       renames = failing;
       set_file_fault([](FileOp op, const std::string&, const std::string&) {
         if (op == FileOp::exchange) return renames == 0 ? EIO : EINVAL;
@@ -257,7 +237,7 @@ TEST_CASE("a former set that is being removed when the process dies is a leftove
   REQUIRE(child >= 0);
   if (child == 0) {
     OutputFolder output(folder.file("set"), may_replace_shards(true));
-    fill(output, "new");
+    fill_output(output, "new");
     set_file_fault([](FileOp op, const std::string& path, const std::string&) -> int {
       if (op == FileOp::remove && path.ends_with("/train")) ::_exit(0);
       return 0;

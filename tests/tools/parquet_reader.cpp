@@ -15,7 +15,7 @@ namespace {
 using namespace testing;
 
 /// Texts of a reader, nulls as "".
-std::vector<std::string> texts_of(ParquetReader* reader) {
+std::vector<std::string> texts_from(ParquetReader* reader) {
   std::vector<std::string> texts;
   RawDocument d;
   while (reader->next(&d)) texts.push_back(d.text);
@@ -73,7 +73,7 @@ TEST_CASE(
   if (!have_python()) return;
   const auto message = [](const std::string& statements, ExitCode code) {
     ParquetReader reader({"a.parquet", "b.parquet"}, "text", 1, 10, saying(statements));
-    return error_of(code, [&] { texts_of(&reader); });
+    return error_of(code, [&] { texts_from(&reader); });
   };
   const std::string group = "w(b'G', 1, 7, 0); rows(b'x')\n";
   std::string m = message(group + "sys.stdout.buffer.flush(); os.kill(os.getpid(), signal.SIGKILL)",
@@ -102,7 +102,7 @@ TEST_CASE(
 TEST_CASE("where there is no Python, or no pyarrow, the command that installs it is named") {
   const std::string m = error_of(ExitCode::device, [] {
     ParquetReader reader({"a.parquet"}, "text", 1, 10, {"no-such-python"});
-    texts_of(&reader);
+    texts_from(&reader);
   });
   CHECK(contains(m, "pip install pyarrow"));
   if (!have_python()) return;
@@ -114,7 +114,7 @@ TEST_CASE("where there is no Python, or no pyarrow, the command that installs it
   ::setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
   const std::string other = error_of(ExitCode::device, [] {
     ParquetReader reader({"a.parquet"}, "text", 1, 10);
-    texts_of(&reader);
+    texts_from(&reader);
   });
   ::setenv("PYTHONPATH", kept.c_str(), 1);
   CHECK(contains(other, "none here"));
@@ -191,7 +191,7 @@ TEST_CASE("what pyarrow writes is read: codecs, page versions, row groups, types
       INFO(n << ", " << processes << " processes");
       ParquetReader reader({folder.file(std::to_string(n) + ".parquet")}, "text", processes,
                            1 << 20);
-      CHECK((texts_of(&reader) == expected));  // in brackets: not printed
+      CHECK((texts_from(&reader) == expected));  // in brackets: not printed
     }
   }
 }
@@ -215,7 +215,7 @@ TEST_CASE("columns without texts, and files that were cut or flipped, are refuse
   const auto message = [&](const std::string& file, const std::string& column) {
     return error_of(ExitCode::data, [&] {
       ParquetReader reader({folder.file(file)}, column, 2, 1 << 20);
-      texts_of(&reader);
+      texts_from(&reader);
     });
   };
   CHECK(contains(message("other.parquet", "text"), "only a, list, struct; remedy: name the right"));
@@ -226,7 +226,7 @@ TEST_CASE("columns without texts, and files that were cut or flipped, are refuse
   CHECK(contains(message("flipped.parquet", "text"), "flipped.parquet: row group 0: expected an"));
   CHECK(contains(message("two.parquet", "text"), "one column \"text\", found 2 of that name"));
   ParquetReader missing({folder.file("none.parquet")}, "text", 1, 1 << 20);
-  CHECK(contains(error_of(ExitCode::io, [&] { texts_of(&missing); }), "none.parquet"));
+  CHECK(contains(error_of(ExitCode::io, [&] { texts_from(&missing); }), "none.parquet"));
 }
 
 TEST_CASE("parquet and JSON lines of the same documents make the same shards, to the byte") {
@@ -267,7 +267,7 @@ TEST_CASE("modules of the user's folder are not the reader's") {
   const fs::path before = fs::current_path();
   fs::current_path(folder.path());
   ParquetReader reader({"a.parquet"}, "text", 1, 1 << 20);
-  const std::vector<std::string> texts = texts_of(&reader);
+  const std::vector<std::string> texts = texts_from(&reader);
   fs::current_path(before);
   CHECK(texts.size() == 2);
 }

@@ -22,7 +22,7 @@ using namespace testing;
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-void fill(const PartialFolder& folder, const std::string& content) {
+void fill_partial(const PartialFolder& folder, const std::string& content) {
   fs::create_directories(folder.output() + "/train");
   write_bytes(folder.output() + "/train/000000.bin", content);
 }
@@ -33,7 +33,7 @@ TEST_CASE("a folder takes its place and nothing else is left") {
     {
       PartialFolder partial(folder.file("set/"), may_replace_shards(true));
       CHECK(partial.path() == folder.file("set.partial"));
-      fill(partial, content);
+      fill_partial(partial, content);
       write_bytes(partial.path() + "/more", "");
       partial.keep();
       partial.commit();
@@ -48,7 +48,7 @@ TEST_CASE("what is kept is there for the next, all else goes, and the lock stays
   const TemporaryFolder folder;
   {
     PartialFolder partial(folder.file("set"), may_replace_shards(false));
-    fill(partial, "half");
+    fill_partial(partial, "half");
     CHECK(contains(error_of(ExitCode::io,
                             [&] { PartialFolder(folder.file("set"), may_replace_shards(false)); }),
                    "set.partial: expected a folder that no other run is using"));
@@ -57,7 +57,7 @@ TEST_CASE("what is kept is there for the next, all else goes, and the lock stays
   CHECK(names_in(folder.path()).empty());
   {
     PartialFolder partial(folder.file("set"), may_replace_shards(false));
-    fill(partial, "half");
+    fill_partial(partial, "half");
     partial.keep();
   }
   {
@@ -79,10 +79,8 @@ TEST_CASE("a place that must not be replaced is found before anything is made") 
   CHECK(names_in(folder.path()) == Names{"set"});
 }
 
-/// The operation before which the process dies.
-int g_left = 0;
-
 TEST_CASE("wherever a process is killed that commits, the place has a whole set") {
+  static int left = 0;  // operations until the process is killed
   int n = 0;
   for (bool died = true; died; ++n) {
     INFO("killed before operation " << n);
@@ -93,11 +91,11 @@ TEST_CASE("wherever a process is killed that commits, the place has a whole set"
     REQUIRE(child >= 0);
     if (child == 0) {
       PartialFolder partial(folder.file("set"), may_replace_shards(true));
-      fill(partial, "new");
+      fill_partial(partial, "new");
       partial.keep();
-      g_left = n;
+      left = n;
       set_file_fault([](FileOp, const std::string&, const std::string&) {
-        if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
+        if (left-- == 0) ::kill(::getpid(), SIGKILL);
         return 0;
       });
       partial.commit();

@@ -17,7 +17,7 @@ namespace {
 using namespace testing;
 using Json = nlohmann::json;
 
-std::vector<std::string> documents_of(const std::string& path) {
+std::vector<std::string> documents_in(const std::string& path) {
   InputOptions options;
   options.paths = {path};
   options.kind = path.ends_with(".xz") ? DocumentKind::jsonl : DocumentKind::file;
@@ -43,7 +43,7 @@ TEST_CASE("published byte-level BPEs have the ids of tokenizers and tiktoken on 
       INFO(corpus);
       const auto parts = corpus == "texts"
                              ? golden("golden.json")["texts"].get<std::vector<std::string>>()
-                             : documents_of(shared_data(corpus));
+                             : documents_in(shared_data(corpus));
       std::string bytes;
       int64_t count = 0;
       for (const std::string& part : parts) {

@@ -11,6 +11,7 @@
 
 #include "catch.h"
 #include "core/durable_file.h"
+#include "tools/killed_process.h"
 #include "tools/tokenizing.h"
 
 namespace bamtrain {
@@ -29,30 +30,12 @@ TokenizeOptions small_steps(const TemporaryFolder& folder) {
   return o;
 }
 
-/// The operations on files after which the process dies; how many a process has done.
-int g_left = 0, g_done = 0;
+/// How many operations on files a process has done.
+int g_done = 0;
 
 /// Whether a process that is killed before operation number `n` was, or had ended.
-bool dies_before(const TokenizeOptions& o, int n) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    g_left = n;
-    set_file_fault([](FileOp, const std::string&, const std::string&) {
-      if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
-      return 0;
-    });
-    try {
-      run(o);
-    } catch (...) {
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
-  return WIFSIGNALED(status);
+bool run_dies_before(const TokenizeOptions& o, int n) {
+  return dies_before(n, [&] { run(o); });
 }
 
 TEST_CASE("wherever a process is killed, the next ones go on to the same bytes") {
@@ -103,10 +86,10 @@ TEST_CASE("wherever a process is killed, the next ones go on to the same bytes")
   for (int i = 0; i < tries; ++i) {
     const int n = i * g_done / tries;
     INFO("killed before operation " << n << " of " << g_done);
-    const bool died = dies_before(o, n);
+    const bool died = run_dies_before(o, n);
     if (died) {
-      dies_before(o, g_done / 3);  // again, on the way
-      o.overwrite = true;          // where it had ended before its last words
+      run_dies_before(o, g_done / 3);  // again, on the way
+      o.overwrite = true;              // where it had ended before its last words
       run(o);
     }
     CHECK(hashes(o.output) == expected);
@@ -143,7 +126,7 @@ TEST_CASE("after an error in the text the work goes on, in another way with bad 
 TEST_CASE("what other options or inputs began is refused by name, and stays") {
   const TemporaryFolder folder;
   TokenizeOptions o = small_steps(folder);
-  REQUIRE(dies_before(o, 40));
+  REQUIRE(run_dies_before(o, 40));
   const auto refused = [&](const std::string& name, auto&& change) {
     TokenizeOptions other = o;
     change(other);
@@ -168,7 +151,7 @@ TEST_CASE("what other options or inputs began is refused by name, and stays") {
 TEST_CASE("a damaged journal is refused, and so are shards that are not as it says") {
   const TemporaryFolder folder;
   TokenizeOptions o = small_steps(folder);
-  REQUIRE(dies_before(o, 40));
+  REQUIRE(run_dies_before(o, 40));
   const std::string path = folder.file("out.partial/progress.json"), journal = read_bytes(path);
   REQUIRE(contains(journal, "\"finished\": \"\""));
   write_bytes(path, journal.substr(0, journal.size() / 2));

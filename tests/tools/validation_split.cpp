@@ -17,10 +17,12 @@ struct Sets {
   std::vector<int64_t> train, val;  // numbers of documents, in the order written
 };
 
-std::string text_of(int64_t number) { return "document " + std::to_string(number); }
+std::string numbered_text(int64_t number) { return "document " + std::to_string(number); }
 
 /// Two tokens: BOS and 10 + the document's number.
-std::vector<int32_t> tokens_of(int64_t number) { return {1, static_cast<int32_t>(10 + number)}; }
+std::vector<int32_t> numbered_tokens(int64_t number) {
+  return {1, static_cast<int32_t>(10 + number)};
+}
 
 /// Splits documents as numbered; with `ends_at`, by one process up to there and by another from
 /// there on, which loses what the first did after that.
@@ -38,7 +40,7 @@ Sets split(ValidationShare share, const std::vector<int64_t>& numbers, size_t en
     ShardSetWriter val(folder.file("val"), tokenizer, 1 << 30, val_state);
     ValidationSplit both(share, &train, &val, folder.file("held"), 2, state);
     const auto add = [&](size_t i) {
-      both.add(tokens_of(numbers[i]), ValidationSplit::draw(text_of(numbers[i])));
+      both.add(numbered_tokens(numbers[i]), ValidationSplit::draw(numbered_text(numbers[i])));
     };
     for (; at < end; ++at) add(at);
     if (end < numbers.size()) {
@@ -81,7 +83,7 @@ TEST_CASE("a number of documents: those with the lowest draws of all, in order")
   const Sets sets = split({k, 0, 0, 0}, up_to(n), ends_at);
   std::vector<int64_t> order = up_to(n);
   std::sort(order.begin(), order.end(), [](int64_t a, int64_t b) {
-    return ValidationSplit::draw(text_of(a)) < ValidationSplit::draw(text_of(b));
+    return ValidationSplit::draw(numbered_text(a)) < ValidationSplit::draw(numbered_text(b));
   });
   std::vector<int64_t> expected(order.begin(), order.begin() + k);
   std::sort(expected.begin(), expected.end());
@@ -103,7 +105,8 @@ TEST_CASE(
   std::reverse(turned.begin(), turned.end());
   const Sets some = split({0, 0.25, 0, 0}, up_to(400)), more = split({0, 0.25, 0, 0}, turned, 300);
   for (int64_t i : some.val) {
-    CHECK(static_cast<double>(ValidationSplit::draw(text_of(i))) < 0.25 * 18446744073709551616.0);
+    CHECK(static_cast<double>(ValidationSplit::draw(numbered_text(i))) <
+          0.25 * 18446744073709551616.0);
   }
   for (int64_t i : some.val) CHECK(std::count(more.val.begin(), more.val.end(), i) == 1);
   for (int64_t i : some.train) CHECK(std::count(more.train.begin(), more.train.end(), i) == 1);

@@ -19,11 +19,6 @@ using namespace bamtrain::testing;
 
 namespace {
 
-Outcome train(const Workplace& w, const nlohmann::json& config,
-              const std::vector<std::string>& overrides = {}) {
-  return run(bamtrain_command(write_config(w, "run.json", config), overrides), threads(2));
-}
-
 void require_error(const Outcome& o, ExitCode code, const std::vector<std::string>& words) {
   INFO(o.output);
   CHECK(o.code == static_cast<int>(code));
@@ -43,7 +38,7 @@ void flip_byte(const std::string& path, std::streamoff at) {
 }
 
 /// Names in a run's folder that a checkpoint has or leaves: hidden ones, too.
-std::vector<std::string> checkpoints_in(const std::string& out_dir) {
+std::vector<std::string> folders_in(const std::string& out_dir) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(out_dir)) {
     if (entry.is_directory()) names.push_back(entry.path().filename().string());
@@ -73,7 +68,7 @@ TEST_CASE("a non-finite loss stops before anything changes, names step and windo
   c["optimizer"]["clip"] = 0;
   c["checkpoint"]["every"] = 1;
   c["checkpoint"]["keep"] = 100;
-  const Outcome o = train(w, c);
+  const Outcome o = run_config(w, c);
   require_error(o, ExitCode::nonfinite, {"a finite loss", "windows", "remedy"});
   const size_t at = o.output.find("bamtrain: step ");
   REQUIRE(at != std::string::npos);
@@ -91,19 +86,19 @@ TEST_CASE("bad shards are refused before training starts") {
   nlohmann::json c = small_run(w);
   SECTION("missing") {
     c["data"]["train"] = w.path("nowhere");
-    require_error(train(w, c), ExitCode::data, {"nowhere", "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"nowhere", "remedy"});
   }
   SECTION("truncated") {
     std::filesystem::resize_file(w.path("train/000.bin"), 40001);
-    require_error(train(w, c), ExitCode::data, {"000.bin", "expected", "found", "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"000.bin", "expected", "found", "remedy"});
   }
   SECTION("token id past the vocabulary") {
     c["model"]["vocab"] = 100;
-    require_error(train(w, c), ExitCode::data, {"000.bin", "100", "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"000.bin", "100", "remedy"});
   }
   SECTION("documents masked without a document start") {
     c["data"].erase("document_start");
-    require_error(train(w, c), ExitCode::config, {"data.document_start", "remedy"});
+    require_error(run_config(w, c), ExitCode::config, {"data.document_start", "remedy"});
   }
   CHECK_FALSE(std::filesystem::exists(w.path("out/checkpoint-00000004")));
 }
@@ -111,60 +106,61 @@ TEST_CASE("bad shards are refused before training starts") {
 TEST_CASE("tokens_per_step that does not divide and lanes that do not fit are refused") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  require_error(train(w, c, {"train.tokens_per_step=1000"}), ExitCode::config,
+  require_error(run_config(w, c, {"train.tokens_per_step=1000"}), ExitCode::config,
                 {"train.tokens_per_step", "remedy"});
-  require_error(train(w, c, {"train.lanes=16"}), ExitCode::config, {"train.lanes", "remedy"});
+  require_error(run_config(w, c, {"train.lanes=16"}), ExitCode::config, {"train.lanes", "remedy"});
 }
 
 TEST_CASE("cuda is refused by name in a build without it") {
   const Workplace w;
-  require_error(train(w, small_run(w), {"device=cuda"}), ExitCode::device, {"device", "remedy"});
+  require_error(run_config(w, small_run(w), {"device=cuda"}), ExitCode::device,
+                {"device", "remedy"});
 }
 
 TEST_CASE("resuming refuses a changed model, other data and another tokenizer") {
   const Workplace w;
   nlohmann::json c = small_run(w);
   write_training_manifest(w, 'a');
-  REQUIRE(train(w, c, {"train.stop_at=4"}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=4"}).code == 0);
   SECTION("a changed key, unless allowed") {
-    require_error(train(w, c, {"optimizer.lr=0.001"}), ExitCode::config,
+    require_error(run_config(w, c, {"optimizer.lr=0.001"}), ExitCode::config,
                   {"optimizer.lr", "allow_change", "remedy"});
-    CHECK(train(w, c, {"optimizer.lr=0.001", "checkpoint.allow_change=[\"optimizer.lr\"]"}).code ==
-          0);
+    CHECK(run_config(w, c, {"optimizer.lr=0.001", "checkpoint.allow_change=[\"optimizer.lr\"]"})
+              .code == 0);
   }
   SECTION("other shapes") {
     for (const char* change :
          {"model.width=128", "model.mlp.hidden=32", "model.layers=1", "model.bias=true"}) {
-      const Outcome o = train(w, c, {change});
+      const Outcome o = run_config(w, c, {change});
       require_error(o, ExitCode::config,
                     {std::string(change).substr(0, std::string(change).find('=')),
                      "checkpoint.allow_change cannot help", "such as optimizer.lr"});
       CHECK(o.output.find("name them in checkpoint.allow_change") == std::string::npos);
     }
     // Another function of the same parameters is the user's decision.
-    require_error(train(w, c, {"model.norm.eps=0.001"}), ExitCode::config,
+    require_error(run_config(w, c, {"model.norm.eps=0.001"}), ExitCode::config,
                   {"model.norm.eps", "name them in checkpoint.allow_change"});
   }
   SECTION("parameters that the checkpoint has not") {
-    require_error(train(w, c,
-                        {"model.attention.normalizer={\"name\":\"entmax\",\"learned\":true}",
-                         "checkpoint.allow_change=[\"model.attention.normalizer\"]"}),
+    require_error(run_config(w, c,
+                             {"model.attention.normalizer={\"name\":\"entmax\",\"learned\":true}",
+                              "checkpoint.allow_change=[\"model.attention.normalizer\"]"}),
                   ExitCode::checkpoint,
                   {"normalizer.alpha", "no such tensor",
                    "or begin a run of its own from these "
                    "weights, with init_from.folder"});
   }
   SECTION("keys that may change") {
-    CHECK(train(w, c, {"log.every=2", "eval.every=3", "name=other"}).code == 0);
+    CHECK(run_config(w, c, {"log.every=2", "eval.every=3", "name=other"}).code == 0);
   }
   SECTION("another tokenizer") {
     write_training_manifest(w, 'b');
-    require_error(train(w, c), ExitCode::data, {"tokenizer", std::string(64, 'a'), "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"tokenizer", std::string(64, 'a'), "remedy"});
   }
   SECTION("other data") {
     write_shard(w.path("train/001.bin"), 1000, 211, 9);
     std::filesystem::remove(w.path("train/manifest.json"));
-    require_error(train(w, c), ExitCode::data, {"fingerprint", "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"fingerprint", "remedy"});
   }
   SECTION("never") {
     require_error(
@@ -181,10 +177,10 @@ TEST_CASE("resuming refuses a changed model, other data and another tokenizer") 
 TEST_CASE("a damaged newest checkpoint is named in a warning and the one before it is used") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  REQUIRE(train(w, c).code == 0);
+  REQUIRE(run_config(w, c).code == 0);
   const std::string good = digest(w.path("out/checkpoint-00000008"));
   flip_byte(w.path("out/checkpoint-00000008/model.safetensors"), 5000);
-  const Outcome o = train(w, c);
+  const Outcome o = run_config(w, c);
   INFO(o.output);
   REQUIRE(o.code == 0);
   CHECK(o.output.find("warning") != std::string::npos);
@@ -196,15 +192,15 @@ TEST_CASE("a damaged newest checkpoint is named in a warning and the one before 
 TEST_CASE("a folder to resume from begins a run, and the same command goes on with it") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  REQUIRE(train(w, c).code == 0);
+  REQUIRE(run_config(w, c).code == 0);
   const std::string whole = digest(w.path("out/checkpoint-00000008"));
   const std::string start = w.path("out/checkpoint-00000004");
-  require_error(train(w, c, {"checkpoint.resume=" + start}), ExitCode::config,
+  require_error(run_config(w, c, {"checkpoint.resume=" + start}), ExitCode::config,
                 {"checkpoint.resume", "checkpoint-00000008", "remedy"});
   CHECK(digest(w.path("out/checkpoint-00000008")) == whole);
   c["out_dir"] = w.path("other");
-  REQUIRE(train(w, c, {"checkpoint.resume=" + start, "train.stop_at=6"}).code == 0);
-  const Outcome o = train(w, c, {"checkpoint.resume=" + start});
+  REQUIRE(run_config(w, c, {"checkpoint.resume=" + start, "train.stop_at=6"}).code == 0);
+  const Outcome o = run_config(w, c, {"checkpoint.resume=" + start});
   INFO(o.output);
   REQUIRE(o.code == 0);
   CHECK(o.output.find("resuming from " + w.path("other/checkpoint-00000006")) != std::string::npos);
@@ -215,11 +211,12 @@ TEST_CASE("parameters that are not finite are never saved") {
   const Workplace w;
   nlohmann::json c = small_run(w);
   c["checkpoint"]["every"] = 1;
-  REQUIRE(train(w, c, {"train.stop_at=1"}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=1"}).code == 0);
   const std::string good = digest(w.path("out/checkpoint-00000001"));
-  require_error(train(w, c, {"optimizer.lr=1e39", "checkpoint.allow_change=[\"optimizer.lr\"]"}),
-                ExitCode::nonfinite, {"step 2", "finite parameters", "remedy"});
-  CHECK(checkpoints_in(w.path("out")) == std::vector<std::string>{"checkpoint-00000001"});
+  require_error(
+      run_config(w, c, {"optimizer.lr=1e39", "checkpoint.allow_change=[\"optimizer.lr\"]"}),
+      ExitCode::nonfinite, {"step 2", "finite parameters", "remedy"});
+  CHECK(folders_in(w.path("out")) == std::vector<std::string>{"checkpoint-00000001"});
   CHECK(digest(w.path("out/checkpoint-00000001")) == good);
 }
 
@@ -227,11 +224,11 @@ TEST_CASE("what the final evaluation will refuse is refused before the first ste
   const Workplace w;
   nlohmann::json c = small_run(w);
   c["eval"] = {{"lengths", {64, 4096}}, {"insist", true}};
-  require_error(train(w, c), ExitCode::data, {"a document of at least 4097 tokens", "remedy"});
+  require_error(run_config(w, c), ExitCode::data, {"a document of at least 4097 tokens", "remedy"});
   c["eval"] = {{"lengths", {32}}};
   c["data"].erase("document_start");
   c["model"]["attention"]["document_mask"] = false;
-  require_error(train(w, c), ExitCode::config, {"data.document_start", "remedy"});
+  require_error(run_config(w, c), ExitCode::config, {"data.document_start", "remedy"});
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }
 
@@ -240,7 +237,7 @@ TEST_CASE("validation shards that cannot be used are refused before the first st
   nlohmann::json c = small_run(w);
   SECTION("token id past the vocabulary") {
     write_shard(w.path("val/000.bin"), 5000, 400, 2);
-    require_error(train(w, c), ExitCode::data, {"val/000.bin", "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"val/000.bin", "remedy"});
   }
   SECTION("another tokenizer") {
     write_training_manifest(w, 'a');
@@ -249,7 +246,7 @@ TEST_CASE("validation shards that cannot be used are refused before the first st
     m.tokens = m.shards[0].tokens = 5000;
     m.shards[0].sha256 = sha256_file(w.path("val/000.bin"));
     write_manifest(w.path("val/manifest.json"), m);
-    require_error(train(w, c), ExitCode::data, {"data.val", std::string(64, 'b'), "remedy"});
+    require_error(run_config(w, c), ExitCode::data, {"data.val", std::string(64, 'b'), "remedy"});
   }
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }
@@ -288,13 +285,13 @@ TEST_CASE("processes that rank 0 fails end with its exit code") {
 TEST_CASE("the data's place cannot change on resume") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  REQUIRE(train(w, c, {"train.stop_at=4"}).code == 0);
-  require_error(train(w, c, {"train.tokens_per_step=2048"}), ExitCode::config,
+  REQUIRE(run_config(w, c, {"train.stop_at=4"}).code == 0);
+  require_error(run_config(w, c, {"train.tokens_per_step=2048"}), ExitCode::config,
                 {"start a new run in another out_dir; train.tokens_per_step never changes"});
-  require_error(
-      train(w, c,
-            {"train.tokens_per_step=2048", "checkpoint.allow_change=[\"train.tokens_per_step\"]"}),
-      ExitCode::config, {"train.tokens_per_step", "never change"});
+  require_error(run_config(w, c,
+                           {"train.tokens_per_step=2048",
+                            "checkpoint.allow_change=[\"train.tokens_per_step\"]"}),
+                ExitCode::config, {"train.tokens_per_step", "never change"});
 }
 
 TEST_CASE("an out_dir that cannot be made is an error of its own, before training") {
@@ -302,7 +299,7 @@ TEST_CASE("an out_dir that cannot be made is an error of its own, before trainin
   nlohmann::json c = small_run(w);
   std::ofstream(w.path("file")) << "no folder";
   c["out_dir"] = w.path("file/out");
-  require_error(train(w, c), ExitCode::io, {"file/out", "remedy"});
+  require_error(run_config(w, c), ExitCode::io, {"file/out", "remedy"});
 }
 
 // Checkpoints of these runs have 0.4 MB of parameters; the limit is in blocks of 512 bytes.
@@ -316,7 +313,7 @@ TEST_CASE("a disk that fills in mid-run ends it with the last good checkpoint in
           threads(2));
   require_error(o, ExitCode::io,
                 {"resuming from", "checkpoint-00000008/model.safetensors", "remedy"});
-  CHECK(checkpoints_in(w.path("out")) == std::vector<std::string>{"checkpoint-00000004"});
+  CHECK(folders_in(w.path("out")) == std::vector<std::string>{"checkpoint-00000004"});
   CHECK(digest(w.path("out/checkpoint-00000004")) == good);
   CHECK(run(bamtrain_command(config), threads(2)).code == 0);
 }
@@ -367,7 +364,7 @@ TEST_CASE("a folder that cannot be looked at, and what is none, is an error of f
                                     w.path("dangling"), std::string("/dev/null")}) {
     c["out_dir"] = folder;
     for (const char* resume : {"never", "auto"}) {
-      const Outcome o = train(w, c, {std::string("checkpoint.resume=") + resume});
+      const Outcome o = run_config(w, c, {std::string("checkpoint.resume=") + resume});
       INFO(o.output);
       CHECK(o.output.find("remedy: ") != std::string::npos);
       CHECK((o.code == static_cast<int>(ExitCode::io) ||
@@ -401,15 +398,15 @@ TEST_CASE("usage errors exit with 2") {
 
 TEST_CASE("samples whose tokenizer nothing names are a fault of the config") {
   const Workplace w;
-  require_error(train(w, small_run(w), {"sample.prompts=[\"x\"]"}), ExitCode::config,
+  require_error(run_config(w, small_run(w), {"sample.prompts=[\"x\"]"}), ExitCode::config,
                 {"sample.tokenizer: expected the file of the tokenizer", "remedy: give it with"});
 }
 
 TEST_CASE("auto in other letters is no folder to resume from") {
   const Workplace w;
-  require_error(train(w, small_run(w), {"checkpoint.resume=AUTO"}), ExitCode::checkpoint,
+  require_error(run_config(w, small_run(w), {"checkpoint.resume=AUTO"}), ExitCode::checkpoint,
                 {"checkpoint.resume: expected auto, never", "\"AUTO\"", "did you mean auto"});
-  require_error(train(w, small_run(w), {"checkpoint.resume=" + w.path("gone")}),
+  require_error(run_config(w, small_run(w), {"checkpoint.resume=" + w.path("gone")}),
                 ExitCode::checkpoint, {w.path("gone"), "name a folder that is there"});
 }
 
@@ -417,14 +414,14 @@ TEST_CASE("a lock that is no file is named with what to do about it") {
   const Workplace w;
   std::filesystem::create_directory(w.path("out"));
   REQUIRE(mkfifo(w.path("out/.lock").c_str(), 0600) == 0);
-  require_error(train(w, small_run(w)), ExitCode::io,
+  require_error(run_config(w, small_run(w)), ExitCode::io,
                 {"out/.lock: expected a regular file", "remedy: remove it"});
 }
 
 TEST_CASE("a damaged config of a checkpoint is one of the checkpoint for every command") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  REQUIRE(train(w, c, {"train.stop_at=1"}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=1"}).code == 0);
   const std::string checkpoint = w.path("out/checkpoint-00000001");
   forge_state(checkpoint, [](nlohmann::json& state) { state["config"]["model"]["layers"] = "x"; });
   const std::vector<std::vector<std::string>> commands = {
@@ -446,12 +443,12 @@ TEST_CASE("what others have named moves no terminal's cursor") {
   nlohmann::json c = small_run(w);
   c["out_dir"] = w.path("\x1b[31mred");
   c["train"]["stop_at"] = 1;
-  Outcome o = train(w, c);
+  Outcome o = run_config(w, c);
   INFO(o.output);
   CHECK(o.code == 0);
   CHECK(o.output.find("report ") != std::string::npos);
   CHECK(o.output.find('\x1b') == std::string::npos);
-  o = train(w, c);
+  o = run_config(w, c);
   CHECK(o.output.find("resuming from ") != std::string::npos);
   CHECK(o.output.find('\x1b') == std::string::npos);
   const std::string folder = c["out_dir"];

@@ -34,15 +34,15 @@ std::vector<int64_t> document_lengths(const Workplace& w) {
 }
 
 /// A run of the workplace, trained for a step, and its checkpoint.
-struct Trained {
+struct OneStepRun {
   Workplace w;
   nlohmann::json config = small_run(w);
   std::string checkpoint = w.path("out/checkpoint-00000001");
 
-  Trained() : Trained(nullptr) {}
-  explicit Trained(const nlohmann::json& prior, const char* scale = nullptr,
-                   const nlohmann::json& multipliers = nlohmann::json::object(),
-                   const char* normalizer = nullptr) {
+  OneStepRun() : OneStepRun(nullptr) {}
+  explicit OneStepRun(const nlohmann::json& prior, const char* scale = nullptr,
+                      const nlohmann::json& multipliers = nlohmann::json::object(),
+                      const char* normalizer = nullptr) {
     if (!prior.is_null()) config["model"]["attention"]["prior"] = prior;
     if (scale) config["model"]["attention"]["scale"] = {{"name", scale}};
     if (normalizer) config["model"]["attention"]["normalizer"] = {{"name", normalizer}};
@@ -62,14 +62,14 @@ struct Trained {
 };
 
 /// The checkpoint's copy in which every element of `tensor` is `value`.
-std::string with_constant(const Trained& t, const std::string& tensor, float value) {
+std::string checkpoint_with_constant(const OneStepRun& t, const std::string& tensor, float value) {
   return testing::with_constant(t.checkpoint, t.w.path("changed"), tensor, value);
 }
 
 }  // namespace
 
 TEST_CASE("eval writes what it prints: the JSON that the end of the training wrote, too") {
-  const Trained t;
+  const OneStepRun t;
   const std::string output = t.w.path("result.json");
   const Outcome o = run(t.command({"--lengths", "48,16", "--protocols", "windows,last",
                                    "--max-tokens", "480", "--output", output}),
@@ -114,7 +114,7 @@ TEST_CASE("eval writes what it prints: the JSON that the end of the training wro
 }
 
 TEST_CASE("eval knows no standard error of one document, and says so") {
-  const Trained t;
+  const OneStepRun t;
   const std::string output = t.w.path("result.json");
   const Outcome o =
       run(t.command({"--lengths", "48", "--max-tokens", "1", "--output", output}), threads(1));
@@ -134,7 +134,7 @@ TEST_CASE("eval knows no standard error of one document, and says so") {
 }
 
 TEST_CASE("the evaluation that ends a run has as many targets as eval.length_tokens says") {
-  const Trained t;  // eval.tokens 480, no length_tokens
+  const OneStepRun t;  // eval.tokens 480, no length_tokens
   const auto at_the_end = [&](const nlohmann::json& length_tokens, const std::string& out) {
     nlohmann::json c = t.config;
     c["out_dir"] = t.w.path(out);
@@ -157,10 +157,10 @@ TEST_CASE("the evaluation that ends a run has as many targets as eval.length_tok
 }
 
 TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every long document") {
-  const Trained t;
+  const OneStepRun t;
   const std::string output = t.w.path("result.json");
   std::vector<std::string> command = t.command({"--lengths", "16,48", "--output", output});
-  command[3] = with_constant(t, "lm_head.weight", 0);
+  command[3] = checkpoint_with_constant(t, "lm_head.weight", 0);
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   REQUIRE(o.code == 0);
@@ -187,21 +187,21 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
 }
 
 /// An evaluation at length 48 with these --set.
-Outcome evaluated(const Trained& t, const std::vector<std::string>& overrides) {
+Outcome evaluated(const OneStepRun& t, const std::vector<std::string>& overrides) {
   std::vector<std::string> command =
       t.command({"--lengths", "48", "--output", t.w.path("result.json")});
   for (const std::string& o : overrides) command.insert(command.end(), {"--set", o});
   return run(command, threads(1));
 }
 
-nlohmann::json evaluation(const Trained& t, const std::vector<std::string>& overrides) {
+nlohmann::json evaluation(const OneStepRun& t, const std::vector<std::string>& overrides) {
   const Outcome o = evaluated(t, overrides);
   INFO(o.output);
   REQUIRE(o.code == 0);
   return nlohmann::json::parse(read_text(t.w.path("result.json")));
 }
 
-void check_refused(const Trained& t, const std::string& override, ExitCode code,
+void check_refused(const OneStepRun& t, const std::string& override, ExitCode code,
                    const std::string& text) {
   const Outcome o = evaluated(t, {override});
   INFO(o.output);
@@ -211,10 +211,10 @@ void check_refused(const Trained& t, const std::string& override, ExitCode code,
 
 TEST_CASE(
     "eval ends with the code of a loss that is no number, when it has written what there is") {
-  const Trained t;
+  const OneStepRun t;
   const std::string output = t.w.path("result.json");
   std::vector<std::string> command = t.command({"--lengths", "16,48", "--output", output});
-  command[3] = with_constant(t, "lm_head.weight", 3e38f);
+  command[3] = checkpoint_with_constant(t, "lm_head.weight", 3e38f);
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::nonfinite));
@@ -224,7 +224,7 @@ TEST_CASE(
 }
 
 TEST_CASE("eval takes another prior with the same parameters from --set, and nothing else") {
-  const Trained t(nlohmann::json::object({{"name", "rope"}}));
+  const OneStepRun t(nlohmann::json::object({{"name", "rope"}}));
   const auto perplexity = [&](const std::vector<std::string>& overrides) {
     return evaluation(t, overrides);
   };
@@ -261,7 +261,7 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
 }
 
 TEST_CASE("eval with another prior does not read the learning rates of the training") {
-  const Trained t({{"name", "bam"}, {"train", {"theta_alpha"}}}, nullptr, {{"theta_alpha", 2}});
+  const OneStepRun t({{"name", "bam"}, {"train", {"theta_alpha"}}}, nullptr, {{"theta_alpha", 2}});
   evaluation(t, {"model.attention.prior.train=[\"theta_mu\"]"});
   const Outcome o = evaluated(t, {"model.attention.prior=alibi"});
   INFO(o.output);
@@ -271,14 +271,14 @@ TEST_CASE("eval with another prior does not read the learning rates of the train
 }
 
 TEST_CASE("eval names the first parameter that the replaced prior has in another shape") {
-  const Trained t(nlohmann::json::object({{"name", "learned"}}));
+  const OneStepRun t(nlohmann::json::object({{"name", "learned"}}));
   check_refused(t, "model.attention.prior.positions=80", ExitCode::config,
                 "model.embed_positions.weight of shape (64, 64), found learned with "
                 "model.embed_positions.weight of shape (80, 64)");
 }
 
 TEST_CASE("eval takes another scale from --set where neither has parameters") {
-  const Trained t(nlohmann::json::object({{"name", "alibi"}}), "none");
+  const OneStepRun t(nlohmann::json::object({{"name", "alibi"}}), "none");
   const nlohmann::json plain = evaluation(t, {});
   CHECK(plain["scale"]["name"] == "none");
   const nlohmann::json entropy = evaluation(t, {"model.attention.scale=entropy"});
@@ -293,7 +293,7 @@ TEST_CASE("eval takes another scale from --set where neither has parameters") {
                 "found none in training, ssmax now");
   check_refused(t, "model.attention.scale=adaptive", ExitCode::config, "scales without parameters");
 
-  const Trained scaled(nlohmann::json::object({{"name", "alibi"}}), "ssmax");
+  const OneStepRun scaled(nlohmann::json::object({{"name", "alibi"}}), "ssmax");
   for (const char* override : {"model.attention.scale=entropy", "model.attention.scale=none"}) {
     INFO(override);
     check_refused(scaled, override, ExitCode::config, "found ssmax in training");
@@ -305,7 +305,7 @@ TEST_CASE("eval takes another scale from --set where neither has parameters") {
 }
 
 TEST_CASE("eval names the option that gives the normalizer of the training parameters") {
-  const Trained t(nullptr, nullptr, nlohmann::json::object(), "entmax");
+  const OneStepRun t(nullptr, nullptr, nlohmann::json::object(), "entmax");
   check_refused(
       t, "model.attention.normalizer.learned=true", ExitCode::config,
       "model.attention.normalizer.learned: expected normalizers without parameters where "
@@ -316,7 +316,7 @@ TEST_CASE("eval names the option that gives the normalizer of the training param
 }
 
 TEST_CASE("eval takes other priors of layers with the same parameters from --set") {
-  const Trained t(nlohmann::json::array({{{"name", "rope"}}, {{"name", "bam"}}}));
+  const OneStepRun t(nlohmann::json::array({{{"name", "rope"}}, {{"name", "bam"}}}));
   const auto loss = [&](const std::string& prior) {
     return evaluation(t, {"model.attention.prior" + prior})["windows"][0]["loss"].get<double>();
   };
@@ -332,7 +332,7 @@ TEST_CASE("eval takes other priors of layers with the same parameters from --set
 }
 
 TEST_CASE("eval past the positions that training draws from is refused by name") {
-  const Trained t({{"name", "rope"}, {"randomized", true}, {"randomized_length", 64}});
+  const OneStepRun t({{"name", "rope"}, {"randomized", true}, {"randomized_length", 64}});
   const auto at = [&](const std::string& length) {
     return run(t.command({"--lengths", length}), threads(1));
   };
@@ -344,7 +344,7 @@ TEST_CASE("eval past the positions that training draws from is refused by name")
 }
 
 TEST_CASE("eval past the table of a learned scale is refused by name") {
-  const Trained t(nullptr, "by_length");
+  const OneStepRun t(nullptr, "by_length");
   CHECK(run(t.command({"--lengths", "64"}), threads(1)).code == 0);
   const Outcome o = run(t.command({"--lengths", "65"}), threads(1));
   INFO(o.output);
@@ -354,7 +354,7 @@ TEST_CASE("eval past the table of a learned scale is refused by name") {
 }
 
 TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
-  const Trained t;
+  const OneStepRun t;
   fs::create_directory(t.w.path("results"));
   const std::string output = t.w.path("results/result.json");
   const std::string former = R"({"checkpoint": "former"})";
@@ -376,7 +376,7 @@ TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
 }
 
 TEST_CASE("eval has printed its numbers where the file for them cannot be written") {
-  const Trained t;
+  const OneStepRun t;
   const std::string output = t.w.path("result.json");
   std::vector<std::string> command = {"sh", "-c", "ulimit -f 0; exec \"$@\" 2>&1 | cat", "sh"};
   for (const std::string& word : t.command({"--lengths", "16", "--output", output})) {
@@ -420,7 +420,7 @@ TEST_CASE("eval refuses values of options in one line that names the option") {
 }
 
 TEST_CASE("eval refuses options of the training and several processes, and writes nothing then") {
-  const Trained t;
+  const OneStepRun t;
   const std::string output = t.w.path("result.json");
   const std::vector<std::string> eval =
       t.command({"--lengths", "16", "--max-tokens", "48", "--output", output});
@@ -464,14 +464,14 @@ TEST_CASE("the process that will evaluate refuses what it cannot, and all end wi
 
 TEST_CASE("a prior whose limits the trained parameters pass is refused") {
   const nlohmann::json prior = {{"name", "kerple"}};
-  const Trained t(prior);
+  const OneStepRun t(prior);
   std::vector<std::string> command =
       t.command({"--lengths", "16", "--max-tokens", "160", "--protocols", "windows", "--set",
                  "model.attention.prior.kernel=power"});
-  command[3] = with_constant(t, "model.layers.1.self_attn.prior.r2", 2);
+  command[3] = checkpoint_with_constant(t, "model.layers.1.self_attn.prior.r2", 2);
   CHECK(run(command, threads(1)).code == 0);
   fs::remove_all(t.w.path("changed"));
-  with_constant(t, "model.layers.1.self_attn.prior.r2", 2.5);
+  checkpoint_with_constant(t, "model.layers.1.self_attn.prior.r2", 2.5);
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::checkpoint));

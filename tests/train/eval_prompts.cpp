@@ -20,14 +20,8 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-struct Trained {
-  TextRun text;
-  std::string checkpoint;
-
-  explicit Trained(const char* prior = "bam") {
-    text.config["model"]["attention"]["prior"] = {{"name", prior}};
-    checkpoint = text.train(2);
-  }
+struct PromptedText : TrainedText {
+  using TrainedText::TrainedText;
 
   std::string path(const std::string& name) const { return text.w.path(name); }
   std::string write(const std::string& name, const std::vector<json>& records) const {
@@ -61,7 +55,7 @@ struct Trained {
   }
 };
 
-std::vector<json> lines_of(const std::string& text) {
+std::vector<json> parsed_lines(const std::string& text) {
   std::vector<json> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
@@ -93,7 +87,7 @@ size_t first_best(const std::vector<double>& scores) {
 }  // namespace
 
 TEST_CASE("a result takes the place of a result alone") {
-  const Trained t;
+  const PromptedText t;
   const std::string asked = t.write("requests", {{{"context", "The old"}, {"continuation", " a"}}});
   const std::string before = read_text(asked), model = t.checkpoint + "/model.safetensors";
   const std::string weights = read_text(model);
@@ -122,14 +116,14 @@ TEST_CASE("a result takes the place of a result alone") {
 }
 
 TEST_CASE("one choice is no question") {
-  const Trained t;
+  const PromptedText t;
   const std::string file =
       t.write("questions", {query("The old", {"sailor", "x"}, 0), query("The old", {"sailor"}, 0)});
   t.check_refused(t.eval("choice", file), ExitCode::data, "questions:2: expected two choices");
 }
 
 TEST_CASE("texts that would not fit into memory are refused before the weights are read") {
-  const Trained t;
+  const PromptedText t;
   std::string context;
   for (int n = 0; n < 120'000; ++n) context += "The old ";
   const std::string asked = t.write("requests", {{{"context", context}, {"continuation", " a"}}});
@@ -143,7 +137,7 @@ TEST_CASE("texts that would not fit into memory are refused before the weights a
 }
 
 TEST_CASE("choices are scored by the log-probabilities that requests have") {
-  const Trained t;
+  const PromptedText t;
   std::vector<json> requests;
   for (const json& q : kQuestions) {
     for (const std::string choice : q["choices"]) {
@@ -152,7 +146,7 @@ TEST_CASE("choices are scored by the log-probabilities that requests have") {
   }
   const std::string asked = t.write("requests", requests);
   const std::string printed = t.printed("requests", asked);
-  const std::vector<json> answers = lines_of(printed);
+  const std::vector<json> answers = parsed_lines(printed);
   REQUIRE(answers.size() == requests.size());
   double right = 0, by_character = 0, by_token = 0;
   size_t at = 0;
@@ -198,16 +192,16 @@ TEST_CASE("choices are scored by the log-probabilities that requests have") {
   // The same in a file, and in other company, where products of other shapes may round otherwise.
   t.printed("requests", asked, {"--output", t.path("answers")});
   CHECK(read_text(t.path("answers")) == printed);
-  const json alone = lines_of(t.printed("requests", t.write("one", {requests[4]})))[0];
+  const json alone = parsed_lines(t.printed("requests", t.write("one", {requests[4]})))[0];
   CHECK(alone["logprob"].get<double>() ==
         Approx(answers[4]["logprob"].get<double>()).epsilon(1e-6));
   CHECK(alone["tokens"] == answers[4]["tokens"]);
   // BOS, with which the documents began, is read unless it is refused.
-  CHECK(lines_of(t.printed("requests", asked, {"--task-set", "bos=false"}))[0] != answers[0]);
+  CHECK(parsed_lines(t.printed("requests", asked, {"--task-set", "bos=false"}))[0] != answers[0]);
 }
 
 TEST_CASE("shots stand before the question, and are of another file") {
-  const Trained t;
+  const PromptedText t;
   const std::string file = t.write("a", {kQuestions[1]}), shots = t.write("b", kQuestions);
   const std::string context =
       "The old sailor crossed two wooden houses.\n\nEvery winter described nothing at all.\n\n"
@@ -234,10 +228,10 @@ TEST_CASE("shots stand before the question, and are of another file") {
 }
 
 TEST_CASE("a head of zeros knows nothing: closed forms of every task") {
-  Trained t;
+  PromptedText t;
   t.checkpoint = with_constant(t.checkpoint, t.path("changed"), "lm_head.weight", 0);
   const double nats = std::log(512.0);  // of a token
-  const std::vector<json> answers = lines_of(t.printed(
+  const std::vector<json> answers = parsed_lines(t.printed(
       "requests",
       t.write("requests", {{{"context", ""}, {"continuation", "Every winter"}},
                            {{"context", "Her brother"}, {"continuation", " painted nothing"}}})));
@@ -301,7 +295,7 @@ TEST_CASE("a head of zeros knows nothing: closed forms of every task") {
 }
 
 TEST_CASE("what cannot be asked is refused before a token is computed, and nothing is written") {
-  const Trained t;
+  const PromptedText t;
   const std::string file = t.write("questions", kQuestions);
   const auto refused = [&](const Outcome& o, ExitCode code, const std::string& message) {
     t.check_refused(o, code, message);
@@ -351,7 +345,7 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
 }
 
 TEST_CASE("a text longer than a learned table is refused, not cut") {
-  const Trained t("learned");
+  const PromptedText t("learned");
   std::string words;
   for (int n = 0; n < 40; ++n) words += "The old sailor ";
   const std::string file =
@@ -362,7 +356,7 @@ TEST_CASE("a text longer than a learned table is refused, not cut") {
 }
 
 TEST_CASE("log-likelihoods that are no numbers end with their code, by the first of them") {
-  Trained t;
+  PromptedText t;
   t.checkpoint = with_constant(t.checkpoint, t.path("changed"), "lm_head.weight", 3e38f);
   const std::string file = t.write("questions", kQuestions);
   const Outcome o = t.eval("choice", file, {"--output", t.path("result.json")});

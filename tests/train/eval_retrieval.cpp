@@ -32,11 +32,11 @@ const Tokenizer& tokenizer() {
   return t;
 }
 
-struct Trained {
+struct SaysOne {
   Workplace w;
   std::string checkpoint;
 
-  explicit Trained(const char* prior = "bam") {
+  explicit SaysOne(const char* prior = "bam") {
     json c = small_run(w);
     c["model"].erase("vocab");
     c["model"]["bias"] = {"head"};
@@ -112,7 +112,7 @@ std::string prompt_line(const std::string& input, const Words& outputs) {
 }  // namespace
 
 TEST_CASE("passkeys of a model that always says 1 are right where the key is 1") {
-  const Trained t;
+  const SaysOne t;
   const Words samples = {"--lengths", "300,0", "--samples", "20", "--seed", "3"};
   const std::string whole = t.written("passkey", {"depths=3"}, samples);
   const json result = json::parse(whole);
@@ -179,7 +179,7 @@ TEST_CASE("passkeys of a model that always says 1 are right where the key is 1")
 }
 
 TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
-  const Trained t;
+  const SaysOne t;
   const Words settings = {"depths=2"};
   const auto evaluated = [&](const std::string& lengths, const std::string& seed = "0") {
     return t.written("passkey", settings, {"--lengths", lengths, "--samples", "3", "--seed", seed});
@@ -218,7 +218,7 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
 }
 
 TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its lines ask") {
-  const Trained t;
+  const SaysOne t;
   const json result =
       json::parse(t.written("niah", {"tasks=niah_single_1,niah_multikey_3", "depths=2", "tokens=3"},
                             {"--lengths", "600,700", "--samples", "2"}));
@@ -274,7 +274,7 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
 
 TEST_CASE(
     "the texts of retrieval are written without their scores, and read as prompts of a file") {
-  const Trained t;
+  const SaysOne t;
   const auto texts = [&](const std::string& task, const Words& settings, Words more) {
     more.insert(more.end(), {"--write-prompts", t.path("texts.jsonl")});
     CHECK(t.printed(task, settings, more).empty());
@@ -353,7 +353,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
-  const Trained t;
+  const SaysOne t;
   const Words lengths = {"--lengths", "600"};
   t.refused("passkey", {"depth=3"}, {}, ExitCode::usage, "did you mean \"depths\"?");
   t.refused("passkey", {"depths=1"}, {}, ExitCode::usage,
@@ -405,7 +405,7 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
 }
 
 TEST_CASE("numbers that are none end retrieval with their code, and with the checkpoint's name") {
-  const Trained t;
+  const SaysOne t;
   const std::string spoiled =
       with_constant(t.checkpoint, t.path("spoiled"), "lm_head.weight", 3e38f);
   for (const std::string& task : {std::string("passkey"), std::string("niah")}) {
@@ -420,7 +420,7 @@ TEST_CASE("numbers that are none end retrieval with their code, and with the che
 }
 
 TEST_CASE("lengths past a learned table are refused, with the length that has them") {
-  const Trained t("learned");
+  const SaysOne t("learned");
   t.refused("passkey", {"depths=2"}, {"--lengths", "160,400"}, ExitCode::config,
             "of length 400 has");
   t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600"}, ExitCode::config,

@@ -34,7 +34,7 @@ uint32_t masked_checksum(const std::string& bytes) {
   return static_cast<uint32_t>(crc / 32768 + crc * 131072 + 0xA282EAD8);
 }
 
-uint64_t little_endian(const std::string& bytes, size_t at, size_t width) {
+uint64_t from_little_endian(const std::string& bytes, size_t at, size_t width) {
   REQUIRE(at + width <= bytes.size());
   uint64_t n = 0;
   for (size_t i = width; i-- > 0;) n = n * 256 + static_cast<unsigned char>(bytes[at + i]);
@@ -48,11 +48,11 @@ std::vector<std::string> records(const std::string& path) {
   const std::string bytes = text.str();
   std::vector<std::string> out;
   for (size_t at = 0; at < bytes.size();) {
-    const size_t length = little_endian(bytes, at, 8);
-    REQUIRE(little_endian(bytes, at + 8, 4) == masked_checksum(bytes.substr(at, 8)));
+    const size_t length = from_little_endian(bytes, at, 8);
+    REQUIRE(from_little_endian(bytes, at + 8, 4) == masked_checksum(bytes.substr(at, 8)));
     REQUIRE(at + 16 + length <= bytes.size());
     out.push_back(bytes.substr(at + 12, length));
-    REQUIRE(little_endian(bytes, at + 12 + length, 4) == masked_checksum(out.back()));
+    REQUIRE(from_little_endian(bytes, at + 12 + length, 4) == masked_checksum(out.back()));
     at += 16 + length;
   }
   return out;
@@ -68,7 +68,7 @@ struct Message {
       const auto varint = [&] {
         uint64_t n = 0;
         for (uint64_t factor = 1;; factor *= 128) {
-          const uint64_t byte = little_endian(data, at++, 1);
+          const uint64_t byte = from_little_endian(data, at++, 1);
           n += byte % 128 * factor;
           if (byte < 128) return n;
         }
@@ -79,7 +79,7 @@ struct Message {
           numbers.emplace(field, varint());
           break;
         case 1:
-          numbers.emplace(field, little_endian(data, at, 8));
+          numbers.emplace(field, from_little_endian(data, at, 8));
           at += 8;
           break;
         case 2: {
@@ -90,7 +90,7 @@ struct Message {
           break;
         }
         case 5:
-          numbers.emplace(field, little_endian(data, at, 4));
+          numbers.emplace(field, from_little_endian(data, at, 4));
           at += 4;
           break;
         default:

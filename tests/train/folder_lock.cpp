@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "catch.h"
-#include "checkpoint/folder.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "run/resume.h"
 #include "train/support.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kOther = "a folder that no other run is using";
 
-void require_error(const Outcome& o, ExitCode code, const std::string& part) {
+void require_lock_error(const Outcome& o, ExitCode code, const std::string& part) {
   INFO(o.output);
   CHECK(o.code == static_cast<int>(code));
   CHECK(o.output.find(part) != std::string::npos);
@@ -66,10 +66,10 @@ TEST_CASE("another run is what a second start finds first, whatever lies in the 
   SECTION("a checkpoint that is removed meanwhile") {
     fs::remove_all(w.path("out/checkpoint-00000004"));
   }
-  require_error(run(bamtrain_command(config, {change}), threads(1)), ExitCode::io, kOther);
+  require_lock_error(run(bamtrain_command(config, {change}), threads(1)), ExitCode::io, kOther);
   if (have_mpi()) {
     const Outcome o = run(mpirun_command(2, bamtrain_command(config, {change})), threads(1));
-    require_error(o, ExitCode::io, kOther);
+    require_lock_error(o, ExitCode::io, kOther);
     CHECK(o.output.find("warning: ") == std::string::npos);
   }
   CHECK(read_text(w.path("out/metrics.jsonl")) == metrics);
@@ -101,13 +101,14 @@ TEST_CASE(
   {
     const FolderLock lock(w.path("out"));
     CHECK(run(dry, threads(1)).code == 0);
-    require_error(run(bamtrain_command(config), threads(1)), ExitCode::io, kOther);
+    require_lock_error(run(bamtrain_command(config), threads(1)), ExitCode::io, kOther);
   }
   CHECK(fs::exists(w.path("out/.lock")));
   const Outcome o = run(bamtrain_command(config), threads(1));
   INFO(o.output);
   CHECK(o.code == 0);
-  require_error(run(bamtrain_command(config), threads(1)), ExitCode::config, "checkpoint.resume");
+  require_lock_error(run(bamtrain_command(config), threads(1)), ExitCode::config,
+                     "checkpoint.resume");
 }
 
 TEST_CASE("the folder is a run's own until its final evaluation has ended") {
@@ -127,7 +128,7 @@ TEST_CASE("the folder is a run's own until its final evaluation has ended") {
   const Outcome first = run_and(bamtrain_command(config), "\ncheckpoint ", intrude, threads(1));
   INFO(first.output);
   CHECK(first.code == 0);
-  require_error(second, ExitCode::io, kOther);
+  require_lock_error(second, ExitCode::io, kOther);
   CHECK(fs::exists(w.path("out/perplexity.json")));
 }
 
@@ -147,7 +148,7 @@ TEST_CASE("a run whose lock is removed leaves the folder to whoever comes") {
     };
   }
   const Outcome o = run_and(bamtrain_command(config), "\n1/100000 loss", lose, threads(1));
-  require_error(
+  require_lock_error(
       o, ExitCode::io,
       lock + ": expected the file that keeps other runs out of this folder, found " + found);
   CHECK(run(bamtrain_command(config, {"train.stop_at=6"}), threads(1)).code == 0);

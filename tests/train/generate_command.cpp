@@ -23,14 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-struct Trained {
-  TextRun text;
-  std::string checkpoint;
-
-  explicit Trained(const char* prior = "bam") {
-    text.config["model"]["attention"]["prior"] = {{"name", prior}};
-    checkpoint = text.train(2);
-  }
+struct WritingText : TrainedText {
+  using TrainedText::TrainedText;
 
   Words command(const Words& more) const {
     Words all = {bamtrain_program(), "generate", "--checkpoint", checkpoint};
@@ -56,7 +50,7 @@ struct Trained {
 }  // namespace
 
 TEST_CASE("generate prints the same for a prompt as option, as file and as standard input") {
-  const Trained t;
+  const WritingText t;
   const std::string prompt = "The old sailor\n";
   const Words more = {"--max-tokens", "40"};
   const auto with = [&](Words first) {
@@ -85,7 +79,7 @@ TEST_CASE("generate prints the same for a prompt as option, as file and as stand
 }
 
 TEST_CASE("generate writes less of the same text where fewer tokens are asked for") {
-  const Trained t;
+  const WritingText t;
   const std::string prompt = std::string(900, 'x') + " Her brother";  // many times the longest read
   const auto written = [&](const char* tokens) {
     return t.text_of({"--prompt", prompt, "--top-k", "9", "--max-tokens", tokens});
@@ -96,7 +90,7 @@ TEST_CASE("generate writes less of the same text where fewer tokens are asked fo
 }
 
 TEST_CASE("generate ends before stop strings and takes filters, precision and other priors") {
-  const Trained t;
+  const WritingText t;
   const Words base = {"--prompt", "Her brother", "--max-tokens", "60"};
   const auto with = [&](const Words& more) {
     Words all = base;
@@ -122,7 +116,7 @@ TEST_CASE("generate ends before stop strings and takes filters, precision and ot
 }
 
 TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
-  const Trained t;
+  const WritingText t;
   const Words more = {"--prompt", "Her", "--max-tokens", "5"};
   const std::string text = t.text_of(more);
   const Workplace& w = t.text.w;
@@ -172,7 +166,7 @@ TEST_CASE("generate with shards that say nothing of their tokenizer wants it nam
 }
 
 TEST_CASE("generate refuses what it cannot do before it prints anything") {
-  const Trained t;
+  const WritingText t;
   const auto refused = [&](const Words& more, ExitCode code, const std::string& message) {
     Words all = {"--prompt", "Her"};
     all.insert(all.end(), more.begin(), more.end());
@@ -215,7 +209,7 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
 }
 
 TEST_CASE("generate refuses a text longer than a learned table, by name") {
-  const Trained t("learned");
+  const WritingText t("learned");
   const std::string prompt = "Her brother";
   CHECK_FALSE(t.text_of({"--prompt", prompt, "--max-tokens", "10"}).empty());
   t.check_refused({"--prompt", prompt, "--max-tokens", "100"}, ExitCode::usage,
@@ -223,7 +217,7 @@ TEST_CASE("generate refuses a text longer than a learned table, by name") {
 }
 
 TEST_CASE("generate refuses a normalizer that needs a text's length, and takes its other form") {
-  Trained t;
+  WritingText t;
   nlohmann::json& attention = t.text.config["model"]["attention"];
   attention["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
   t.checkpoint = t.text.train(2, "sequence");
@@ -258,7 +252,7 @@ TEST_CASE("generate counts the model's weights to the memory of a text") {
 }
 
 TEST_CASE("generate sends no controls to a terminal") {
-  const Trained t;
+  const WritingText t;
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
   REQUIRE(grantpt(terminal) == 0);
@@ -293,7 +287,7 @@ TEST_CASE("generate into a place that takes nothing is an error of files") {
     WARN("skipped: there is no /dev/full");
     return;
   }
-  const Trained t;
+  const WritingText t;
   Words command = {"sh", "-c", "exec \"$@\" > /dev/full", "sh"};
   for (const std::string& word : t.command({"--prompt", "Her"})) command.push_back(word);
   const Outcome o = run(command, threads(1));

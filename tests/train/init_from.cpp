@@ -30,18 +30,12 @@ Json still_run(const Workplace& w) {
   return c;
 }
 
-Outcome train(const Workplace& w, Json config, const std::string& out,
-              const std::vector<std::string>& overrides = {}) {
-  config["out_dir"] = w.path(out);
-  return run(bamtrain_command(write_config(w, out + ".json", config), overrides), threads(1));
-}
-
 std::string first_checkpoint(const Workplace& w, const std::string& out) {
   return w.path(out + "/checkpoint-00000001");
 }
 
-void export_to(const std::string& checkpoint, const std::string& folder,
-               const std::vector<std::string>& more = {}) {
+void export_checkpoint(const std::string& checkpoint, const std::string& folder,
+                       const std::vector<std::string>& more = {}) {
   std::vector<std::string> command = {bamtrain_program(), "export",   "--checkpoint",
                                       checkpoint,         "--output", folder};
   command.insert(command.end(), more.begin(), more.end());
@@ -57,17 +51,17 @@ struct Exported {
 
   Exported() {
     config["model"]["attention"] = {{"prior", {{"name", "rope"}}}};
-    const Outcome o = train(w, config, "first");
+    const Outcome o = run_config_into(w, config, "first");
     INFO(o.output);
     REQUIRE(o.code == 0);
-    export_to(first_checkpoint(w, "first"), w.path("hf"));
+    export_checkpoint(first_checkpoint(w, "first"), w.path("hf"));
   }
 
   /// Another run from the folder.
   Outcome next(const std::vector<std::string>& overrides = {}, const std::string& out = "next") {
     config["init_from"] = {{"folder", w.path("hf")}};
     config["seed"] = 8;
-    return train(w, config, out, overrides);
+    return run_config_into(w, config, out, overrides);
   }
 
   void check_refused(const std::vector<std::string>& overrides,
@@ -126,14 +120,14 @@ TEST_CASE(
     c["model"]["tied"] = i % 2 == 1;
     c["model"]["bias"] = i >= 2;
     INFO(attentions[i].dump());
-    REQUIRE(train(w, c, "first").code == 0);
-    export_to(
+    REQUIRE(run_config_into(w, c, "first").code == 0);
+    export_checkpoint(
         first_checkpoint(w, "first"), w.path("hf"),
         i == 1 ? std::vector<std::string>{"--max-shard-size", "30KB"} : std::vector<std::string>());
     c["seed"] = 8;
-    REQUIRE(train(w, c, "other").code == 0);
+    REQUIRE(run_config_into(w, c, "other").code == 0);
     c["init_from"] = {{"folder", w.path("hf")}};
-    const Outcome o = train(w, c, "again");
+    const Outcome o = run_config_into(w, c, "again");
     INFO(o.output);
     REQUIRE(o.code == 0);
     CHECK(o.output.find("starting from the weights in " + w.path("hf")) != std::string::npos);
@@ -159,12 +153,12 @@ TEST_CASE("GPT-2's folder round trips, and what does not fit it is named as it n
   c["model"]["mlp"]["kind"] = "gelu";
   c["model"]["kv_heads"] = c["model"]["heads"];
   c["model"]["bias"] = true;
-  REQUIRE(train(w, c, "first").code == 0);
-  export_to(first_checkpoint(w, "first"), w.path("hf"), {"--max-shard-size", "60KB"});
+  REQUIRE(run_config_into(w, c, "first").code == 0);
+  export_checkpoint(first_checkpoint(w, "first"), w.path("hf"), {"--max-shard-size", "60KB"});
   REQUIRE(Json::parse(read_text(w.path("hf/config.json")))["model_type"] == "gpt2");
   c["seed"] = 8;
   c["init_from"] = {{"folder", w.path("hf")}};
-  const Outcome o = train(w, c, "again");
+  const Outcome o = run_config_into(w, c, "again");
   INFO(o.output);
   REQUIRE(o.code == 0);
   CHECK(o.output.find("warning") == std::string::npos);
@@ -172,7 +166,7 @@ TEST_CASE("GPT-2's folder round trips, and what does not fit it is named as it n
         sha256_file(first_checkpoint(w, "again") + "/model.safetensors"));
 
   const auto refused = [&](const std::vector<std::string>& overrides, const std::string& words) {
-    const Outcome other = train(w, c, "other", overrides);
+    const Outcome other = run_config_into(w, c, "other", overrides);
     INFO(other.output);
     CHECK(other.code == static_cast<int>(ExitCode::checkpoint));
     CHECK(other.output.find(words) != std::string::npos);
@@ -227,7 +221,7 @@ TEST_CASE("of a checkpoint what its run had otherwise is told by the keys, or re
   const auto from = [&](const std::vector<std::string>& overrides, const std::string& out) {
     std::vector<std::string> all = {"init_from.folder=" + first_checkpoint(e.w, "first")};
     all.insert(all.end(), overrides.begin(), overrides.end());
-    return train(e.w, e.config, out, all);
+    return run_config_into(e.w, e.config, out, all);
   };
   const std::string state = first_checkpoint(e.w, "first") + "/state.json: config.";
   const Outcome same = from({"optimizer.lr=0.5", "seed=4"}, "same");
@@ -275,7 +269,7 @@ TEST_CASE("a checkpoint that is damaged is not begun with") {
   std::string bytes = read_text(path);
   bytes[bytes.size() - 10] ^= 0x40;
   std::ofstream(path, std::ios::binary) << bytes;
-  const Outcome o = train(e.w, e.config, "damaged", {"init_from.folder=" + folder});
+  const Outcome o = run_config_into(e.w, e.config, "damaged", {"init_from.folder=" + folder});
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
   CHECK(o.output.find("SHA-256") != std::string::npos);
@@ -298,7 +292,7 @@ TEST_CASE("a flipped bit of exported weights does not enter a new run") {
 TEST_CASE("bf16 weights are read as the values they are") {
   Exported e;
   fs::remove_all(e.w.path("hf"));
-  export_to(first_checkpoint(e.w, "first"), e.w.path("hf"), {"--dtype", "bf16"});
+  export_checkpoint(first_checkpoint(e.w, "first"), e.w.path("hf"), {"--dtype", "bf16"});
   REQUIRE(e.next().code == 0);
   const WeightsFolder given = WeightsFolder::open(e.w.path("hf"));
   const WeightsFolder used = WeightsFolder::open(first_checkpoint(e.w, "next"));
@@ -356,10 +350,10 @@ TEST_CASE("a prior and what mixes heads beside it are new each by itself") {
   Json c = still_run(w);
   const auto begin = [&](const std::string& prior, const std::string& out) {
     c["model"]["attention"] = {{"prior", Json::parse(prior)}};
-    const Outcome o = train(w, c, out);
+    const Outcome o = run_config_into(w, c, out);
     INFO(o.output);
     REQUIRE(o.code == 0);
-    export_to(first_checkpoint(w, out), w.path(out + "-hf"));
+    export_checkpoint(first_checkpoint(w, out), w.path(out + "-hf"));
   };
   begin(R"({"name": "kerple", "kernel": "power"})", "plain");
   begin(R"({"name": "dape", "base": "alibi", "variant": "concat"})", "mixed");
@@ -374,7 +368,7 @@ TEST_CASE("a prior and what mixes heads beside it are new each by itself") {
       c["model"] = still_run(w)["model"];
       c["model"]["attention"] = {{"prior", Json::parse(prior)}};
       const Outcome o =
-          train(w, c, "next", {"init_from.folder=" + folder, "init_from.new=" + names});
+          run_config_into(w, c, "next", {"init_from.folder=" + folder, "init_from.new=" + names});
       INFO(names << " of " << folder << ": " << o.output);
       CHECK(o.code == 0);
       std::vector<std::string> told;
@@ -396,8 +390,8 @@ TEST_CASE("a prior and what mixes heads beside it are new each by itself") {
         {"priors[0].mix.variant is \"concat\", and " + variant},
         {"config.model.attention.prior.variant is \"concat\", and " + variant});
   c["model"]["attention"] = {{"prior", {{"name", "dape"}, {"base", "kerple"}}}};
-  const Outcome both =
-      train(w, c, "both", {"init_from.folder=" + w.path("mixed-hf"), "init_from.new=[\"prior\"]"});
+  const Outcome both = run_config_into(
+      w, c, "both", {"init_from.folder=" + w.path("mixed-hf"), "init_from.new=[\"prior\"]"});
   INFO(both.output);
   CHECK(both.code == static_cast<int>(ExitCode::checkpoint));
   CHECK(both.output.find("remove \"prior\" from init_from.new, or name in its place what of it the "

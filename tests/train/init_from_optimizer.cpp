@@ -43,9 +43,7 @@ struct Continued {
 
   Outcome train(const std::string& out, const std::vector<std::string>& overrides = {},
                 int processes = 1) {
-    config["out_dir"] = w.path(out);
-    const auto command = bamtrain_command(write_config(w, out + ".json", config), overrides);
-    return run(processes > 1 ? mpirun_command(processes, command) : command, threads(1));
+    return run_config_into(w, config, out, overrides, processes);
   }
 
   std::string checkpoint(const std::string& out, int step) const {

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "catch.h"
-#include "checkpoint/folder.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "mixes/registry.h"
 #include "model/huggingface_config.h"
 #include "normalizers/registry.h"

@@ -3,8 +3,8 @@
 #include "run/init_from_sizes.h"
 
 #include "catch.h"
-#include "checkpoint/folder.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "mixes/registry.h"
 #include "model/huggingface_config.h"
 #include "normalizers/registry.h"
@@ -12,6 +12,7 @@
 #include "scales/registry.h"
 
 using namespace bamtrain;
+using namespace bamtrain::testing;
 using nlohmann::json;
 
 namespace {
@@ -41,8 +42,8 @@ struct Folder {
   }
 
   std::string refusal(NewParts parts = {}) const {
-    return error_of(ExitCode::checkpoint,
-                    [&] { check_init_from_sizes(config, parts, "config.json", source); });
+    return error_or_none(ExitCode::checkpoint,
+                         [&] { check_init_from_sizes(config, parts, "config.json", source); });
   }
 };
 

@@ -11,15 +11,15 @@ using namespace bamtrain::testing;
 
 namespace {
 
-Outcome train(const Workplace& w, nlohmann::json c, const nlohmann::json& schedule, int steps,
-              const std::vector<std::string>& overrides = {}, const std::string& out = "out") {
+Outcome train_longer(const Workplace& w, nlohmann::json c, const nlohmann::json& schedule,
+                     int steps, const std::vector<std::string>& overrides = {},
+                     const std::string& out = "out") {
   c["schedule"] = schedule;
   c["train"]["steps"] = steps;
-  c["out_dir"] = w.path(out);
-  return run(bamtrain_command(write_config(w, "run.json", c), overrides), threads(2));
+  return run_config_into(w, c, out, overrides, 1, 2);
 }
 
-void check_refused(const Outcome& o, const std::vector<std::string>& parts) {
+void check_length_refused(const Outcome& o, const std::vector<std::string>& parts) {
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::config));
   for (const std::string& part : parts) {
@@ -47,14 +47,14 @@ TEST_CASE(
     longer = {{"name", "wsd"}, {"decay_steps", 4}};
     first = 6;
   }
-  REQUIRE(train(w, c, schedule, first, {"train.stop_at=4"}).code == 0);
-  const Outcome o = train(w, c, longer, 8);
+  REQUIRE(train_longer(w, c, schedule, first, {"train.stop_at=4"}).code == 0);
+  const Outcome o = train_longer(w, c, longer, 8);
   INFO(o.output);
   REQUIRE(o.code == 0);
   CHECK(o.output.find("train.steps 8 (before: " + std::to_string(first) + ")") !=
         std::string::npos);
   CHECK(o.output.find("resuming from") != std::string::npos);
-  REQUIRE(train(w, c, longer, 8, {}, "straight").code == 0);
+  REQUIRE(train_longer(w, c, longer, 8, {}, "straight").code == 0);
   const std::string last = "/checkpoint-00000008";
   CHECK(digest(w.path("out") + last) == digest(w.path("straight") + last));
   const std::vector<nlohmann::json> lines = read_metrics(w.path("out"));
@@ -67,64 +67,66 @@ TEST_CASE("where the past depends on the length, another one is refused with wha
   const nlohmann::json c = small_run(w);
   SECTION("cosine") {
     const nlohmann::json cosine = {{"name", "cosine"}, {"min_ratio", 0.1}};
-    REQUIRE(train(w, c, cosine, 8, {"train.stop_at=4"}).code == 0);
+    REQUIRE(train_longer(w, c, cosine, 8, {"train.stop_at=4"}).code == 0);
     // (1 + cos(pi / 4)) / 2 and (1 + cos(pi / 2)) / 2, of 0.9 above 0.1, of 3e-3.
-    check_refused(train(w, c, cosine, 16),
-                  {"train.steps: expected the length", "checkpoint-00000004", "(8 steps",
-                   "from step 2 on", "found 16 steps", "checkpoint.allow_change",
-                   "learning rate of step 5 is then 0.002605 instead of 0.00165"});
-    const Outcome allowed =
-        train(w, c, cosine, 16, {"checkpoint.allow_change=[\"train.steps\"]", "train.stop_at=5"});
+    check_length_refused(train_longer(w, c, cosine, 16),
+                         {"train.steps: expected the length", "checkpoint-00000004", "(8 steps",
+                          "from step 2 on", "found 16 steps", "checkpoint.allow_change",
+                          "learning rate of step 5 is then 0.002605 instead of 0.00165"});
+    const Outcome allowed = train_longer(
+        w, c, cosine, 16, {"checkpoint.allow_change=[\"train.steps\"]", "train.stop_at=5"});
     INFO(allowed.output);
     CHECK(allowed.code == 0);
     CHECK(read_metrics(w.path("out")).back()["lr"].get<double>() == Approx(0.002605).epsilon(1e-3));
   }
   SECTION("wsd in its decay") {
     const nlohmann::json wsd = {{"name", "wsd"}, {"decay_steps", 5}};
-    REQUIRE(train(w, c, wsd, 8, {"train.stop_at=5"}).code == 0);
-    check_refused(train(w, c, wsd, 16), {"train.steps", "5 of decay", "from step 4 on"});
+    REQUIRE(train_longer(w, c, wsd, 8, {"train.stop_at=5"}).code == 0);
+    check_length_refused(train_longer(w, c, wsd, 16),
+                         {"train.steps", "5 of decay", "from step 4 on"});
   }
   SECTION("with another key") {
     const nlohmann::json constant = {{"name", "constant"}};
-    REQUIRE(train(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
-    check_refused(train(w, c, constant, 16, {"seed=8"}),
-                  {"seed, train.steps: expected the values",
-                   "found others (seed: 7 -> 8, train.steps: 8 -> 16); remedy: "});
+    REQUIRE(train_longer(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
+    check_length_refused(train_longer(w, c, constant, 16, {"seed=8"}),
+                         {"seed, train.steps: expected the values",
+                          "found others (seed: 7 -> 8, train.steps: 8 -> 16); remedy: "});
   }
   SECTION("below the steps that are done") {
     const nlohmann::json constant = {{"name", "constant"}};
-    REQUIRE(train(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
+    REQUIRE(train_longer(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
     const std::string expected = "train.steps: expected at least the 4 steps";
-    check_refused(train(w, c, constant, 3), {expected});
-    check_refused(train(w, c, constant, 3, {"checkpoint.allow_change=[\"train.steps\"]"}),
-                  {expected, "found 3"});
+    check_length_refused(train_longer(w, c, constant, 3), {expected});
+    check_length_refused(
+        train_longer(w, c, constant, 3, {"checkpoint.allow_change=[\"train.steps\"]"}),
+        {expected, "found 3"});
   }
 }
 
 TEST_CASE("a refused resume shows the first keys as they were and as they are") {
   const Workplace w;
   const nlohmann::json c = small_run(w), constant = {{"name", "constant"}};
-  REQUIRE(train(w, c, constant, 8, {"train.stop_at=1"}).code == 0);
-  check_refused(train(w, c, constant, 8, {"model.attention.prior.init=laplace"}),
-                {"model.attention.prior.init: expected the values",
-                 "(model.attention.prior.init: \"uniform\" -> \"laplace\")"});
-  check_refused(train(w, c, constant, 8, {"model.attention.prior=rope"}),
-                {"(model.attention.prior.name: \"bam\" -> \"rope\", ",
-                 "model.attention.prior.decay: false -> nothing, ",
-                 "model.attention.prior.factor: nothing -> 1.0", " more)"});
+  REQUIRE(train_longer(w, c, constant, 8, {"train.stop_at=1"}).code == 0);
+  check_length_refused(train_longer(w, c, constant, 8, {"model.attention.prior.init=laplace"}),
+                       {"model.attention.prior.init: expected the values",
+                        "(model.attention.prior.init: \"uniform\" -> \"laplace\")"});
+  check_length_refused(train_longer(w, c, constant, 8, {"model.attention.prior=rope"}),
+                       {"(model.attention.prior.name: \"bam\" -> \"rope\", ",
+                        "model.attention.prior.decay: false -> nothing, ",
+                        "model.attention.prior.factor: nothing -> 1.0", " more)"});
 }
 
 TEST_CASE("a run that has no step left to do says so") {
   const Workplace w;
   const nlohmann::json c = small_run(w), constant = {{"name", "constant"}};
-  const Outcome first = train(w, c, constant, 8);
+  const Outcome first = train_longer(w, c, constant, 8);
   REQUIRE(first.code == 0);
   CHECK(first.output.find("no step is left") == std::string::npos);
   const std::string saved = digest(w.path("out/checkpoint-00000008"));
-  const Outcome done = train(w, c, constant, 8);
+  const Outcome done = train_longer(w, c, constant, 8);
   CHECK(done.code == 0);
   CHECK(done.output.find("no step is left: train.steps is 8") != std::string::npos);
-  const Outcome stopped = train(w, c, constant, 8, {"train.stop_at=4"});
+  const Outcome stopped = train_longer(w, c, constant, 8, {"train.stop_at=4"});
   CHECK(stopped.code == 0);
   CHECK(stopped.output.find("no step is left: train.stop_at is 4") != std::string::npos);
   CHECK(digest(w.path("out/checkpoint-00000008")) == saved);

@@ -53,17 +53,9 @@ json with_best(json c, const std::string& metric = "copy@100/loss",
   return c;
 }
 
-Outcome start(const Workplace& w, json config, const std::string& out, int processes = 1,
-              const std::vector<std::string>& overrides = {}) {
-  config["out_dir"] = w.path(out);
-  auto command = bamtrain_command(write_config(w, out + ".json", config), overrides);
-  if (processes > 1) command = mpirun_command(processes, command);
-  return run(command, threads(1));
-}
-
-std::string train(const Workplace& w, const json& config, const std::string& out, int processes = 1,
-                  const std::vector<std::string>& overrides = {}) {
-  const Outcome o = start(w, config, out, processes, overrides);
+std::string train_measured(const Workplace& w, const json& config, const std::string& out,
+                           int processes = 1, const std::vector<std::string>& overrides = {}) {
+  const Outcome o = run_config_into(w, config, out, overrides, processes);
   INFO(o.output);
   REQUIRE(o.code == 0);
   return o.output;
@@ -71,10 +63,6 @@ std::string train(const Workplace& w, const json& config, const std::string& out
 
 std::string checkpoint_of(const Workplace& w, const std::string& out, int64_t step) {
   return w.path(out) + "/" + checkpoint_name(step);
-}
-
-json results_of(const Workplace& w, const std::string& out) {
-  return json::parse(read_text(w.path(out) + "/results.json"))["results"];
 }
 
 void change_results(const Workplace& w, const std::string& out,
@@ -89,7 +77,7 @@ json best_of(const Workplace& w, const std::string& out, int64_t step = 8) {
   return json::parse(read_text(checkpoint_of(w, out, step) + "/state.json")).value("best", json());
 }
 
-std::vector<std::string> checkpoints_in(const std::string& folder) {
+std::vector<std::string> whole_checkpoints_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (checkpoint_step(entry.path().filename())) names.push_back(entry.path().filename());
@@ -99,7 +87,7 @@ std::vector<std::string> checkpoints_in(const std::string& folder) {
 }
 
 /// Lines of metrics.jsonl without what depends on the machine.
-std::vector<json> lines_of(const Workplace& w, const std::string& out) {
+std::vector<json> repeatable_lines(const Workplace& w, const std::string& out) {
   std::vector<json> lines = read_metrics(w.path(out));
   for (json& line : lines) {
     for (const char* key : {"tokens_per_second", "seconds", "data_wait", "matrix_rate_share"}) {
@@ -115,7 +103,7 @@ int64_t extreme(const Workplace& w, const std::string& out, const char* result, 
                 int64_t from = 0, int64_t to = 8) {
   int64_t step = 0;
   double most = 0;
-  for (const json& line : lines_of(w, out)) {
+  for (const json& line : repeatable_lines(w, out)) {
     if (!line.contains("tasks") || line["step"] <= from || line["step"] > to) continue;
     const double loss = line["tasks"][result]["loss"];
     if (step != 0 && (highest ? loss <= most : loss >= most)) continue;
@@ -130,7 +118,7 @@ json bits_of(const Workplace& w, const std::string& out) {
   json bits = {
       {"results",
        nlohmann::ordered_json::parse(read_text(w.path(out) + "/results.json"))["results"].dump()},
-      {"lines", lines_of(w, out)},
+      {"lines", repeatable_lines(w, out)},
       {"best", best_of(w, out)}};
   for (const int64_t step : {2, 4, 6, 8}) {  // another is there where a signal stopped the run
     bits["checkpoints"].push_back(digest(checkpoint_of(w, out, step)));
@@ -162,8 +150,8 @@ TEST_CASE(
     " those of the test at its end") {
   const Workplace w;
   const json c = with_best(measured_run(w));
-  const std::string output = train(w, c, "out");
-  const std::vector<json> lines = lines_of(w, "out");
+  const std::string output = train_measured(w, c, "out");
+  const std::vector<json> lines = repeatable_lines(w, "out");
   REQUIRE(lines.size() == 8);
   const int64_t best = extreme(w, "out", "copy@100", true);
   for (const json& line : lines) {
@@ -228,28 +216,28 @@ TEST_CASE(
   json plain = c;
   plain["eval"].erase("tasks");
   plain["checkpoint"].erase("best");
-  train(w, plain, "plain");
+  train_measured(w, plain, "plain");
   CHECK(digest(checkpoint_of(w, "plain", 8)) == digest(checkpoint_of(w, "out", 8)));
   CHECK(best_of(w, "plain").is_null());
-  CHECK(results_of(w, "plain").size() == 1);
-  CHECK(results_of(w, "plain")["validation"]["step"] == 8);
-  CHECK(results_of(w, "plain")["validation"]["loss"] == lines.back()["validation_loss"]);
+  CHECK(read_results(w.path("plain")).size() == 1);
+  CHECK(read_results(w.path("plain"))["validation"]["step"] == 8);
+  CHECK(read_results(w.path("plain"))["validation"]["loss"] == lines.back()["validation_loss"]);
 }
 
 TEST_CASE("measures are the same bits for every number of processes, and over every interruption") {
   const Workplace w;
   const json c = with_best(measured_run(w));
-  train(w, c, "straight");
+  train_measured(w, c, "straight");
   const json straight = bits_of(w, "straight");
   if (have_mpi()) {
     for (const int processes : {2, 4}) {
       const std::string out = std::to_string(processes);
-      train(w, c, out, processes);
+      train_measured(w, c, out, processes);
       CHECK((bits_of(w, out) == straight));
     }
   }
-  train(w, c, "stopped", 1, {"train.stop_at=4"});
-  train(w, c, "stopped", have_mpi() ? 2 : 1);
+  train_measured(w, c, "stopped", 1, {"train.stop_at=4"});
+  train_measured(w, c, "stopped", have_mpi() ? 2 : 1);
   CHECK((bits_of(w, "stopped") == straight));
   // Wherever the signal finds it.
   const struct {
@@ -269,7 +257,7 @@ TEST_CASE("measures are the same bits for every number of processes, and over ev
         bamtrain_command(write_config(w, out + ".json", config)), end.marker,
         [&](int process) { kill(process, end.signal); }, threads(1));
     CHECK((o.code == 0 || o.code == 85 || o.code == 128 + SIGKILL));
-    train(w, c, out);
+    train_measured(w, c, out);
     CHECK((bits_of(w, out) == straight));
   }
 }
@@ -277,18 +265,18 @@ TEST_CASE("measures are the same bits for every number of processes, and over ev
 TEST_CASE("what results.json has of the same weights is not measured again") {
   const Workplace w;
   const json c = measured_run(w);
-  train(w, c, "out");
-  const json whole = results_of(w, "out");
+  train_measured(w, c, "out");
+  const json whole = read_results(w.path("out"));
   // As an evaluation leaves it that was ended behind its first length.
   change_results(w, "out", [](json& results) {
     results.erase("copy@100");
     results.erase("flips@9");
     results["copy@4"]["loss"] = 123;
   });
-  const std::string output = train(w, c, "out");
+  const std::string output = train_measured(w, c, "out");
   CHECK(output.find("copy@4 of step") == std::string::npos);
   CHECK(output.find("copy@100 of step 8: loss ") != std::string::npos);
-  json results = results_of(w, "out");
+  json results = read_results(w.path("out"));
   CHECK(results["copy@4"]["loss"] == 123);
   results["copy@4"] = whole["copy@4"];
   CHECK(results == whole);
@@ -300,22 +288,22 @@ TEST_CASE("what results.json has of the same weights is not measured again") {
       r["copy@4"]["of"][key] = "other";
       r["copy@5"] = r["copy@4"];
     });
-    train(w, c, "out");
-    CHECK(results_of(w, "out") == whole);
+    train_measured(w, c, "out");
+    CHECK(read_results(w.path("out")) == whole);
   }
   json other = c;
   other["eval"]["tasks"][0]["seed"] = 6;
   other["eval"]["tasks"].erase(1);
-  train(w, other, "out");
-  results = results_of(w, "out");
+  train_measured(w, other, "out");
+  results = read_results(w.path("out"));
   CHECK(results.size() == 3);
   CHECK(results["copy@4"]["of"]["seed"] == 6);
   CHECK(results["copy@4"]["loss"] != whole["copy@4"]["loss"]);
   CHECK(results["validation"] == whole["validation"]);
   // A file that is not there any more.
   fs::remove(w.path("out/results.json"));
-  train(w, c, "out");
-  CHECK(results_of(w, "out") == whole);
+  train_measured(w, c, "out");
+  CHECK(read_results(w.path("out")) == whole);
 }
 
 TEST_CASE("a run that has ended is validated anew where its results lack that, or have another") {
@@ -324,27 +312,27 @@ TEST_CASE("a run that has ended is validated anew where its results lack that, o
     INFO(best);
     const std::string out = best ? "best" : "out";
     const json c = best ? with_best(measured_run(w)) : measured_run(w);
-    train(w, c, out);
-    const json whole = results_of(w, out);
+    train_measured(w, c, out);
+    const json whole = read_results(w.path(out));
     CHECK((whole["validation"]["step"] == 8) == !best);
     fs::remove(w.path(out) + "/results.json");
-    train(w, c, out);
-    CHECK(results_of(w, out) == whole);
+    train_measured(w, c, out);
+    CHECK(read_results(w.path(out)) == whole);
     json fewer = c;
     fewer["eval"]["tokens"] = 100;
-    train(w, fewer, out, best ? 2 : 1);
-    const json other = results_of(w, out);
+    train_measured(w, fewer, out, best ? 2 : 1);
+    const json other = read_results(w.path(out));
     CHECK(other["validation"]["step"] == whole["validation"]["step"]);
     CHECK(other["validation"]["loss"] != whole["validation"]["loss"]);
-    train(w, c, out);
-    CHECK(results_of(w, out) == whole);
+    train_measured(w, c, out);
+    CHECK(read_results(w.path(out)) == whole);
   }
 }
 
 TEST_CASE("a results.json that cannot be continued ends the run before its first step") {
   const Workplace w;
   const json c = measured_run(w);
-  train(w, c, "out", 1, {"train.stop_at=2"});
+  train_measured(w, c, "out", 1, {"train.stop_at=2"});
   const std::string path = w.path("out/results.json");
   std::string part;
   SECTION("damaged") {
@@ -356,15 +344,15 @@ TEST_CASE("a results.json that cannot be continued ends the run before its first
     fs::create_directory(path);
     part = "move what is there elsewhere";
   }
-  const std::vector<json> before = lines_of(w, "out");
+  const std::vector<json> before = repeatable_lines(w, "out");
   for (const int processes : {1, 2}) {
     if (processes > 1 && !have_mpi()) continue;
-    const Outcome o = start(w, c, "out", processes);
+    const Outcome o = run_config_into(w, c, "out", {}, processes);
     INFO(o.output);
     CHECK(o.code == 6);
     CHECK(o.output.find(path) != std::string::npos);
     CHECK(o.output.find(part) != std::string::npos);
-    CHECK(lines_of(w, "out") == before);
+    CHECK(repeatable_lines(w, "out") == before);
   }
 }
 
@@ -372,59 +360,60 @@ TEST_CASE("the best checkpoint stays beside the newest, and gives way to a bette
   const Workplace w;
   json c = with_best(measured_run(w));
   c["checkpoint"]["keep"] = 1;
-  train(w, c, "out");
+  train_measured(w, c, "out");
   const int64_t best = best_of(w, "out")["step"];
   REQUIRE(best < 8);
   using Names = std::vector<std::string>;
-  CHECK(checkpoints_in(w.path("out")) == Names{checkpoint_name(best), checkpoint_name(8)});
+  CHECK(whole_checkpoints_in(w.path("out")) == Names{checkpoint_name(best), checkpoint_name(8)});
   c["checkpoint"]["best"]["mode"] = "min";
   c["checkpoint"]["best"]["metric"] = "validation/loss";
   c["checkpoint"]["every"] = 0;  // the best is saved all the same
-  train(w, c, "least");
+  train_measured(w, c, "least");
   int64_t least = 0;
   double loss = 1e9;
-  for (const json& line : lines_of(w, "least")) {
+  for (const json& line : repeatable_lines(w, "least")) {
     if (!line.contains("validation_loss") || line["validation_loss"] >= loss) continue;
     loss = line["validation_loss"];
     least = line["step"];
   }
   CHECK(best_of(w, "least")["step"] == least);
   CHECK(best_of(w, "least")["value"] == loss);
-  CHECK(results_of(w, "least")["validation"]["loss"] == loss);
-  CHECK(results_of(w, "least")["copy@4"]["step"] == least);
+  CHECK(read_results(w.path("least"))["validation"]["loss"] == loss);
+  CHECK(read_results(w.path("least"))["copy@4"]["step"] == least);
 }
 
 TEST_CASE("the best of a run that was stopped and went on is that of one that was not") {
   const Workplace w;
   json c = with_best(measured_run(w));
   c["eval"]["tasks"][0]["every"] = 3;  // after 3, 6 and 8 steps
-  train(w, c, "straight");
+  train_measured(w, c, "straight");
   const json best = best_of(w, "straight");
   for (const int stop : {2, 4, 5, 7}) {
     INFO("stopped at " << stop);
     const std::string out = "stopped-" + std::to_string(stop);
     // Where it is stopped it has results, of the best so far.
-    const std::string output = train(w, c, out, 1, {"train.stop_at=" + std::to_string(stop)});
+    const std::string output =
+        train_measured(w, c, out, 1, {"train.stop_at=" + std::to_string(stop)});
     const int64_t so_far = stop == 2 ? 2 : extreme(w, out, "copy@100", true, 0, stop == 7 ? 6 : 3);
-    CHECK(results_of(w, out)["copy@100"]["step"] == so_far);
+    CHECK(read_results(w.path(out))["copy@100"]["step"] == so_far);
     CHECK(best_of(w, out, stop).contains("at_stop") == (stop == 2));
-    train(w, c, out);
+    train_measured(w, c, out);
     CHECK(best_of(w, out) == best);
-    CHECK(results_of(w, out) == results_of(w, "straight"));
+    CHECK(read_results(w.path(out)) == read_results(w.path("straight")));
   }
 }
 
 TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by another measure") {
   const Workplace w;
   const json c = with_best(measured_run(w));
-  train(w, c, "begun", 1, {"train.stop_at=4"});
+  train_measured(w, c, "begun", 1, {"train.stop_at=4"});
   const int64_t first = best_of(w, "begun", 4)["step"];
   REQUIRE(first < 4);
   const std::string anew = "warning: the best checkpoint so far, of step " + std::to_string(first);
   const auto resumed = [&](const std::string& out, const json& config, const std::string& told) {
     fs::copy(w.path("begun"), w.path(out), fs::copy_options::recursive);
     if (out == "gone") fs::remove_all(checkpoint_of(w, out, first));
-    const std::string output = train(w, config, out);
+    const std::string output = train_measured(w, config, out);
     INFO(output);
     CHECK((output.find(anew) != std::string::npos) == !told.empty());
     CHECK(output.find(told) != std::string::npos);
@@ -436,7 +425,7 @@ TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by
 
   fs::copy(w.path("begun"), w.path("damaged"), fs::copy_options::recursive);
   fs::resize_file(checkpoint_of(w, "damaged", first) + "/model.safetensors", 100);
-  const std::string output = train(w, c, "damaged");
+  const std::string output = train_measured(w, c, "damaged");
   CHECK(output.find(anew + ", is damaged (" + checkpoint_of(w, "damaged", first)) !=
         std::string::npos);
   CHECK(best_of(w, "damaged")["step"] == extreme(w, "damaged", "copy@100", true, 4));
@@ -456,16 +445,16 @@ TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by
   none["checkpoint"].erase("best");
   resumed("none", none, "");
   CHECK(best_of(w, "none").is_null());
-  CHECK(results_of(w, "none")["copy@4"]["step"] == 8);
+  CHECK(read_results(w.path("none"))["copy@4"]["step"] == 8);
 }
 
 TEST_CASE("a checkpoint's best is read with nothing believed") {
   const Workplace w;
   const json c = with_best(measured_run(w));
-  train(w, c, "out", 1, {"train.stop_at=2"});
+  train_measured(w, c, "out", 1, {"train.stop_at=2"});
   const auto refused = [&](const char* key, const json& value) {
     forge_state(checkpoint_of(w, "out", 2), [&](json& state) { state["best"][key] = value; });
-    const Outcome o = start(w, c, "out");
+    const Outcome o = run_config_into(w, c, "out");
     INFO(o.output);
     CHECK(o.code == 5);
     CHECK(o.output.find("best." + std::string(key)) != std::string::npos);
@@ -475,7 +464,7 @@ TEST_CASE("a checkpoint's best is read with nothing believed") {
     refused(key, json::array());
     forge_state(checkpoint_of(w, "out", 2), [&](json& state) { state["best"] = good; });
   }
-  train(w, c, "out");
+  train_measured(w, c, "out");
 }
 
 TEST_CASE("--dry-run tells the memory that tasks take beside the steps and after them") {
@@ -513,6 +502,6 @@ TEST_CASE("measures go on on two backends at once") {
   c["device"] = "check";
   c["train"]["steps"] = 2;
   c["eval"]["tasks"][0]["samples"] = 3;
-  train(w, c, "out");
-  CHECK(results_of(w, "out").size() == 4);
+  train_measured(w, c, "out");
+  CHECK(read_results(w.path("out")).size() == 4);
 }

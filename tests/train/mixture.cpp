@@ -23,11 +23,9 @@ nlohmann::json mixed_run(const Workplace& w) {
   return c;
 }
 
-Outcome train(const Workplace& w, nlohmann::json c, const std::string& out,
-              const std::vector<std::string>& overrides = {}, int processes = 1) {
-  c["out_dir"] = w.path(out);
-  const auto command = bamtrain_command(write_config(w, out + ".json", c), overrides);
-  return run(processes > 1 ? mpirun_command(processes, command) : command, threads(2));
+Outcome train_mixed(const Workplace& w, const nlohmann::json& c, const std::string& out,
+                    const std::vector<std::string>& overrides = {}, int processes = 1) {
+  return run_config_into(w, c, out, overrides, processes, 2);
 }
 
 nlohmann::json state(const Workplace& w, const std::string& checkpoint) {
@@ -39,25 +37,25 @@ nlohmann::json state(const Workplace& w, const std::string& checkpoint) {
 TEST_CASE("a run on a mixture resumes to the same bits, on any number of processes") {
   const Workplace w;
   const nlohmann::json c = mixed_run(w);
-  REQUIRE(train(w, c, "whole").code == 0);
+  REQUIRE(train_mixed(w, c, "whole").code == 0);
   const std::string truth = digest(w.path("whole/checkpoint-00000008"));
-  REQUIRE(train(w, c, "parts", {"train.stop_at=3"}).code == 0);
-  REQUIRE(train(w, c, "parts").code == 0);
+  REQUIRE(train_mixed(w, c, "parts", {"train.stop_at=3"}).code == 0);
+  REQUIRE(train_mixed(w, c, "parts").code == 0);
   CHECK(digest(w.path("parts/checkpoint-00000008")) == truth);
   if (have_mpi()) {
-    REQUIRE(train(w, c, "processes", {}, 4).code == 0);
+    REQUIRE(train_mixed(w, c, "processes", {}, 4).code == 0);
     CHECK(digest(w.path("processes/checkpoint-00000008")) == truth);
   }
   nlohmann::json alone = c;
   alone["data"]["train"] = w.path("train");
-  REQUIRE(train(w, alone, "alone").code == 0);
+  REQUIRE(train_mixed(w, alone, "alone").code == 0);
   CHECK(digest(w.path("alone/checkpoint-00000008")) != truth);
 }
 
 TEST_CASE("a checkpoint names the sources, and goes on with no others and no other shares") {
   const Workplace w;
   nlohmann::json c = mixed_run(w);
-  REQUIRE(train(w, c, "out", {"train.stop_at=4"}).code == 0);
+  REQUIRE(train_mixed(w, c, "out", {"train.stop_at=4"}).code == 0);
   const nlohmann::json data = state(w, "out/checkpoint-00000004")["data"];
   REQUIRE(data["sources"].size() == 2);
   CHECK(data["sources"][0]["path"] == w.path("train"));
@@ -68,11 +66,12 @@ TEST_CASE("a checkpoint names the sources, and goes on with no others and no oth
   CHECK(data["windows"] == 64);
 
   const auto check_refused = [&](const nlohmann::json& changed) {
-    const Outcome o = train(w, changed, "out");
+    const Outcome o = train_mixed(w, changed, "out");
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::data));
     CHECK(o.output.find("data.train: expected the shards and tasks that ") != std::string::npos);
-    CHECK(train(w, changed, "out", {"checkpoint.allow_change=[\"data.train\"]", "train.stop_at=4"})
+    CHECK(train_mixed(w, changed, "out",
+                      {"checkpoint.allow_change=[\"data.train\"]", "train.stop_at=4"})
               .code == 0);
   };
   SECTION("other weights") {
@@ -91,7 +90,7 @@ TEST_CASE("a checkpoint names the sources, and goes on with no others and no oth
     std::filesystem::rename(w.path("more"), w.path("moved"));
     c["data"]["train"][1] = {{"path", w.path("moved")}, {"weight", 1.5}};
     c["data"]["train"][0]["weight"] = 6;
-    CHECK(train(w, c, "out").code == 0);
+    CHECK(train_mixed(w, c, "out").code == 0);
   }
 }
 
@@ -113,7 +112,7 @@ TEST_CASE("a source without text for one window is refused before training") {
   const Workplace w;
   const nlohmann::json c = mixed_run(w);
   write_shard(w.path("more/000.bin"), 64, 211, 5);
-  const Outcome o = train(w, c, "out");
+  const Outcome o = train_mixed(w, c, "out");
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::data));
   CHECK(o.output.find(w.path("more") + ": expected a shard of at least") != std::string::npos);
@@ -127,7 +126,7 @@ TEST_CASE("the same shards under another spelling are refused, both keys named")
   for (const char* name : {"train/.", "train/*.bin", "link"}) {
     nlohmann::json again = c;
     again["data"]["train"].push_back({{"path", w.path(name)}, {"weight", 2}});
-    const Outcome o = train(w, again, "out");
+    const Outcome o = train_mixed(w, again, "out");
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::config));
     CHECK(o.output.find("data.train[2].path: expected other shards than those of data.train[0], "
@@ -140,5 +139,5 @@ TEST_CASE("the same shards under another spelling are refused, both keys named")
   std::filesystem::copy(w.path("train"), w.path("copy"));
   nlohmann::json other = c;
   other["data"]["train"].push_back({{"path", w.path("copy")}, {"weight", 2}});
-  CHECK(train(w, other, "out", {"train.stop_at=1"}).code == 0);
+  CHECK(train_mixed(w, other, "out", {"train.stop_at=1"}).code == 0);
 }

@@ -16,7 +16,7 @@ using namespace bamtrain;
 
 namespace {
 
-PriorChoice prior(const char* name) { return PriorChoice(*find_prior(name)); }
+PriorChoice default_prior(const char* name) { return PriorChoice(*find_prior(name)); }
 
 ModelConfig tiny_bam() {
   ModelConfig c;
@@ -26,7 +26,7 @@ ModelConfig tiny_bam() {
   c.heads = c.kv_heads = 2;
   c.mlp.hidden = 8;
   c.bias = true;
-  c.attention.prior = prior("bam");
+  c.attention.prior = default_prior("bam");
   c.attention.scale = ScaleChoice(*find_scale("ssmax"));
   return c;
 }
@@ -151,7 +151,7 @@ TEST_CASE("of a prior and a scale decay the parameters that the text of their op
   for (const ScaleInfo& s : all_scales()) {
     check(s, [&s](std::optional<bool> decay) {
       ModelConfig c = tiny_bam();
-      c.attention.prior = prior("nope");
+      c.attention.prior = default_prior("nope");
       c.attention.scale = ScaleChoice(s);
       if (decay) c.attention.scale.options.set("decay", *decay);
       if (s.name == "adaptive") c.attention.scale.options.set("bias", true);
@@ -209,7 +209,7 @@ TEST_CASE(
     ModelConfig c = tiny_bam();
     c.width = 32;
     c.heads = c.kv_heads = 16;  // a vector per head fills its place: nothing lies between them
-    PriorChoice kerple = prior("kerple");
+    PriorChoice kerple = default_prior("kerple");
     kerple.options.set("kernel", std::string(kernel));
     c.attention.prior = kerple;
     const std::string of_attention = "model.layers.0.self_attn.";

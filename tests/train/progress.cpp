@@ -147,8 +147,8 @@ void become_narrow() {
   ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
 }
 
-constexpr StepResult kSteps[] = {{1, 2.5, 0.001, 0.25, 1024, 1024},
-                                 {2, 2.5, 0.001, 0.25, 1024, 1024}};
+constexpr StepResult kTwoSteps[] = {{1, 2.5, 0.001, 0.25, 1024, 1024},
+                                    {2, 2.5, 0.001, 0.25, 1024, 1024}};
 
 }  // namespace
 
@@ -156,7 +156,7 @@ TEST_CASE("a terminal that became narrower keeps no part of the live line") {
   const auto noted = left_on_screen([] {
     Progress progress(0, 3, 1, false);
     progress.note("a note before");
-    progress.steps({kSteps, 1});
+    progress.steps({kTwoSteps, 1});
     become_narrow();
     progress.note("a note");
   });
@@ -164,7 +164,7 @@ TEST_CASE("a terminal that became narrower keeps no part of the live line") {
   const auto ended = left_on_screen([] {
     Progress progress(0, 3, 1, false);
     progress.note("a note before");
-    progress.steps({kSteps, 1});
+    progress.steps({kTwoSteps, 1});
     become_narrow();
     progress.finish();
   });
@@ -174,7 +174,7 @@ TEST_CASE("a terminal that became narrower keeps no part of the live line") {
 TEST_CASE("the last line stays and says the total time, with that of earlier parts") {
   const auto steps = [] {
     Progress progress(0, 2, 1, false, 7200);
-    progress.steps(kSteps);
+    progress.steps(kTwoSteps);
     progress.note("a note");
     progress.finish();
   };
@@ -196,7 +196,7 @@ TEST_CASE("an error in mid-run begins a line of its own") {
   const auto screen = left_on_screen([] {
     try {
       Progress progress(0, 3, 1, false);
-      progress.steps({kSteps, 1});
+      progress.steps({kTwoSteps, 1});
       throw 0;
     } catch (int) {
       std::fputs("bamtrain: step 2", stdout);

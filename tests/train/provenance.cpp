@@ -21,11 +21,6 @@ ordered_json starts(const std::string& out_dir) {
   return ordered_json::parse(read_text(out_dir + "/starts.json"));
 }
 
-Outcome train(const Workplace& w, const nlohmann::json& c,
-              const std::vector<std::string>& overrides = {}) {
-  return run(bamtrain_command(write_config(w, "config.json", c), overrides), threads(2));
-}
-
 std::string utc(std::time_t at) {
   char text[32];
   std::tm parts = {};
@@ -39,7 +34,7 @@ TEST_CASE("starts.json says of each start where and by what the run was computed
   const Workplace w;
   nlohmann::json c = small_run(w);
   const std::string before = utc(std::time(nullptr));
-  REQUIRE(train(w, c, {"train.stop_at=2"}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=2"}).code == 0);
   const ordered_json first = starts(w.path("out"));
   REQUIRE(first.size() == 1);
   std::vector<std::string> keys;
@@ -71,9 +66,9 @@ TEST_CASE("starts.json says of each start where and by what the run was computed
   CHECK(version.output ==
         text("version") + " (" + text("commit") + ", " + text("compiler") + ")\n");
 
-  REQUIRE(train(w, c, {"train.stop_at=3", "optimizer.lr=0.5"}).code != 0);  // refused
+  REQUIRE(run_config(w, c, {"train.stop_at=3", "optimizer.lr=0.5"}).code != 0);  // refused
   CHECK(starts(w.path("out")) == first);
-  REQUIRE(train(w, c, {"train.stop_at=3"}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=3"}).code == 0);
   const ordered_json second = starts(w.path("out"));
   REQUIRE(second.size() == 2);
   CHECK(second[0] == first[0]);
@@ -104,8 +99,8 @@ TEST_CASE("state.json says which program wrote it, and equal runs have equal che
 TEST_CASE("a run goes on from a checkpoint that does not say which program wrote it") {
   const Workplace w;
   const nlohmann::json c = small_run(w);
-  REQUIRE(train(w, c, {"train.stop_at=2"}).code == 0);
-  REQUIRE(train(w, c, {"train.stop_at=3", "out_dir=" + w.path("whole")}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=2"}).code == 0);
+  REQUIRE(run_config(w, c, {"train.stop_at=3", "out_dir=" + w.path("whole")}).code == 0);
   // As an earlier program left it, in a folder without a starts.json.
   const std::string folder = w.path("out/checkpoint-00000002/");
   std::filesystem::remove(w.path("out/starts.json"));
@@ -119,7 +114,7 @@ TEST_CASE("a run goes on from a checkpoint that does not say which program wrote
     file["sha256"] = run({"sha256sum", folder + "state.json"}).output.substr(0, 64);
   }
   std::ofstream(folder + "manifest.json") << manifest.dump(2) << "\n";
-  const Outcome o = train(w, c, {"train.stop_at=3"});
+  const Outcome o = run_config(w, c, {"train.stop_at=3"});
   INFO(o.output);
   REQUIRE(o.code == 0);
   CHECK(digest(w.path("out/checkpoint-00000003")) == digest(w.path("whole/checkpoint-00000003")));
@@ -133,7 +128,7 @@ TEST_CASE(
   std::filesystem::create_directories(w.path("out"));
   for (const char* text : {"{\"name\": \"mine\"}\n", "[{\"version\": \"0.1"}) {
     std::ofstream(w.path("out/starts.json")) << text;
-    const Outcome o = train(w, c);
+    const Outcome o = run_config(w, c);
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::io));
     CHECK(o.output.find(w.path("out/starts.json")) != std::string::npos);
@@ -163,7 +158,7 @@ TEST_CASE("a starts.json that is no file, or one without an end, is refused befo
     std::filesystem::resize_file(path, (16 << 20) + 1);
     found = "16777217";
   }
-  const Outcome o = train(w, c);
+  const Outcome o = run_config(w, c);
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::io));
   CHECK(o.output.find(path + ": expected ") != std::string::npos);

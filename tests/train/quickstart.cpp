@@ -39,7 +39,9 @@ class Checkout {
   Checkout() {
     fs::create_directories(w_.path("scripts"));
     fs::create_directories(w_.path("configs"));
-    fs::copy(source_path("scripts/quickstart.sh"), w_.path("scripts"));
+    for (const char* script : {"scripts/quickstart.sh", "scripts/gpu_architectures.sh"}) {
+      fs::copy(source_path(script), w_.path("scripts"));
+    }
     for (const char* script : {"setup.sh", "build.sh"}) {
       const std::string path = w_.path("scripts/") + script;
       write_text(path, "#!/bin/sh\necho \"called: " + std::string(script) + " $*\"\n");
@@ -216,7 +218,7 @@ TEST_CASE("quickstart builds for the GPUs that are here, and without CUDA where 
   c.fake("nvidia-smi", "exit 127\n");
   CHECK(c.build_call() == "called: build.sh -Dcuda=disabled");
   // One that nvcc does not know yet: intermediate code of the default runs on it.
-  CHECK(with_gpus("12.1\\n") == "called: build.sh ");
+  CHECK(with_gpus("12.1\\n") == "called: build.sh -Dgpu_architectures=80,86,90");
 }
 
 TEST_CASE("a build tells now and then how far it is, and all that compilers say") {

@@ -35,11 +35,11 @@ bool has_caption(const std::string& html, const std::string& caption) {
 }
 
 /// Small runs, trained: bam + ssmax, and rope on the same data.
-struct Trained {
+struct TwoRuns {
   Workplace w;
   nlohmann::json config = small_run(w);
 
-  Trained() {
+  TwoRuns() {
     config["eval"] = {{"every", 4}, {"lengths", {16, 48}}, {"tokens", 480}};
     train("bam", {});
     config["model"]["attention"]["prior"] = {{"name", "rope"}};
@@ -76,7 +76,7 @@ std::string header_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("report compares runs on one page and plots them") {
-  const Trained t;
+  const TwoRuns t;
   const std::string page = t.w.path("page.html");
   const Outcome o = t.report({t.w.path("bam"), t.w.path("rope/"), "-o", page});
   INFO(o.output);
@@ -172,7 +172,7 @@ TEST_CASE("a report that cannot be written is a warning, and the model's bits ar
 }
 
 TEST_CASE("report refuses what it cannot read or write") {
-  const Trained t;
+  const TwoRuns t;
   const std::string page = t.w.path("page.html"), bam = t.w.path("bam");
   const auto refused = [&](const std::vector<std::string>& arguments, int code,
                            const std::string& part) {
@@ -229,7 +229,7 @@ TEST_CASE("runs of one name, and of none, are told apart by their folders") {
 }
 
 TEST_CASE("a figure is one chart of the page, in a file of its own") {
-  const Trained t;
+  const TwoRuns t;
   const std::string file = t.w.path("figure.svg"), bam = t.w.path("bam"), rope = t.w.path("rope");
   const auto figure = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {bam, rope, "-o", file});

@@ -9,6 +9,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -40,14 +41,8 @@ void write_results(const std::string& path) {
   r.write();
 }
 
-std::string error_of(const std::string& path) {
-  try {
-    Results unused(path);
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::io);
-    return e.what();
-  }
-  return "";
+std::string results_refusal(const std::string& path) {
+  return error_of(ExitCode::io, [&] { Results unused(path); });
 }
 
 }  // namespace
@@ -164,7 +159,7 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   const auto refused = [&](const std::string& text, const std::string& part) {
     INFO(text);
     std::ofstream(path) << text;
-    const std::string message = error_of(path);
+    const std::string message = results_refusal(path);
     INFO(message);
     CHECK(message.starts_with(path));
     CHECK(message.find(part) != std::string::npos);
@@ -200,5 +195,5 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   for (size_t size = 0; size + 2 < whole.size(); size += 7) refused(whole.substr(0, size), "");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  CHECK(error_of(path).find("regular file") != std::string::npos);
+  CHECK(results_refusal(path).find("regular file") != std::string::npos);
 }

@@ -34,9 +34,9 @@ nlohmann::json saving_run(const Workplace& w) {
   return c;
 }
 
-Outcome train(const Workplace& w, const nlohmann::json& c,
-              const std::vector<std::string>& overrides = {}) {
-  return run(bamtrain_command(write_config(w, "run.json", c), overrides), threads(1));
+Outcome train_saving(const Workplace& w, const nlohmann::json& c,
+                     const std::vector<std::string>& overrides = {}) {
+  return run_config(w, c, overrides, 1);
 }
 
 using Names = std::vector<std::string>;
@@ -46,21 +46,21 @@ using Names = std::vector<std::string>;
 TEST_CASE("an older checkpoint stays until a loss of the newest was seen") {
   const Workplace w;
   nlohmann::json c = saving_run(w);
-  REQUIRE(train(w, c, {"train.stop_at=3"}).code == 0);
+  REQUIRE(train_saving(w, c, {"train.stop_at=3"}).code == 0);
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000002", "checkpoint-00000003"});
-  REQUIRE(train(w, c, {"checkpoint.every=0", "train.stop_at=5"}).code == 0);
+  REQUIRE(train_saving(w, c, {"checkpoint.every=0", "train.stop_at=5"}).code == 0);
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000003", "checkpoint-00000005"});
   c["data"]["val"] = w.path("val");  // the last pass sees the last parameters
-  REQUIRE(train(w, c).code == 0);
+  REQUIRE(train_saving(w, c).code == 0);
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000008"});
 }
 
 TEST_CASE("where the newest checkpoint has diverged the one before it is named, and is there") {
   const Workplace w;
   const nlohmann::json c = saving_run(w);
-  REQUIRE(train(w, c, {"train.stop_at=2"}).code == 0);
+  REQUIRE(train_saving(w, c, {"train.stop_at=2"}).code == 0);
   const std::vector<std::string> diverging = {"optimizer.lr=1e18", "optimizer.clip=0"};
-  Outcome o = train(w, c, diverging);
+  Outcome o = train_saving(w, c, diverging);
   INFO(o.output);
   REQUIRE(o.code == static_cast<int>(ExitCode::nonfinite));
   const Names left = checkpoints_in(w.path("out"));
@@ -70,11 +70,11 @@ TEST_CASE("where the newest checkpoint has diverged the one before it is named, 
                         " have diverged: move it away and go on from " + w.path("out/") +
                         left[0]) != std::string::npos);
     CHECK(checkpoints_in(w.path("out")) == left);
-    o = train(w, c, diverging);
+    o = train_saving(w, c, diverging);
     REQUIRE(o.code == static_cast<int>(ExitCode::nonfinite));
   }
   std::filesystem::rename(w.path("out/") + left[1], w.path("diverged"));
-  o = train(w, c);
+  o = train_saving(w, c);
   INFO(o.output);
   CHECK(o.code == 0);
 }
@@ -83,11 +83,11 @@ TEST_CASE("what a run that died has left is removed by the next, which has no st
   const Workplace w;
   nlohmann::json c = saving_run(w);
   c["data"]["val"] = w.path("val");
-  REQUIRE(train(w, c).code == 0);
+  REQUIRE(train_saving(w, c).code == 0);
   // Killed in the last prune: of an older checkpoint the name or half of its files.
   std::filesystem::copy(w.path("out/checkpoint-00000008"), w.path("out/.tmp-checkpoint-00000006"));
   std::filesystem::copy(w.path("out/checkpoint-00000008"), w.path("out/checkpoint-00000007"));
-  REQUIRE(train(w, c).code == 0);
+  REQUIRE(train_saving(w, c).code == 0);
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000008"});
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("metrics.jsonl that is removed or emptied in mid-run goes on, with a w
   SECTION("emptied") {
     lose = [](const std::string& path) { std::filesystem::resize_file(path, 0); };
   }
-  REQUIRE(train(w, c, {"train.stop_at=4"}).code == 0);  // so that there are lines
+  REQUIRE(train_saving(w, c, {"train.stop_at=4"}).code == 0);  // so that there are lines
   const auto remove = [&](int) { lose(w.path("out/metrics.jsonl")); };
   const Outcome o =
       run_and(bamtrain_command(write_config(w, "run.json", c)), "\n5/400 loss", remove, threads(1));

@@ -3,6 +3,8 @@
 #include <filesystem>
 
 #include "catch.h"
+#include "config/fixture.h"
+#include "data/files.h"
 #include "record/run_files.h"
 #include "train/support.h"
 #include "train/train_config.h"
@@ -21,33 +23,21 @@ json good_state() {
 }
 
 /// The message with which a state is refused; empty where it is taken.
-std::string refusal(const json& state, int64_t step = 4) {
-  try {
+std::string state_refusal(const json& state, int64_t step = 4) {
+  return error_or_none(ExitCode::checkpoint, [&] {
     check_run_state({"out/checkpoint-00000004", step, state});
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::checkpoint);
-    return e.what();
-  }
-  return "";
-}
-
-void check_mentions(const std::string& text, const std::vector<std::string>& parts) {
-  INFO("the message: " << text);
-  for (const std::string& part : parts) {
-    INFO("must mention: " << part);
-    CHECK(text.find(part) != std::string::npos);
-  }
+  });
 }
 
 }  // namespace
 
 TEST_CASE("a state as a run writes it is taken, and one that holds more") {
-  CHECK(refusal(good_state()).empty());
+  CHECK(state_refusal(good_state()).empty());
   json state = good_state();
   state["started_from"] = "elsewhere/checkpoint-00000002";
   state["data"]["tokenizer_sha256"] = "4567";
   state["later"] = {{"members", {1, 2}}};
-  CHECK(refusal(state).empty());
+  CHECK(state_refusal(state).empty());
 }
 
 TEST_CASE("a member that is missing is named with its file") {
@@ -58,8 +48,9 @@ TEST_CASE("a member that is missing is named with its file") {
     state[member.parent_pointer()].erase(member.back());
     std::string name = std::string(path).substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    check_mentions(refusal(state), {"out/checkpoint-00000004/state.json: " + name + ": expected ",
-                                    "found no such member", "remedy: "});
+    check_mentions(state_refusal(state),
+                   {"out/checkpoint-00000004/state.json: " + name + ": expected ",
+                    "found no such member", "remedy: "});
   }
 }
 
@@ -81,7 +72,7 @@ TEST_CASE("a member of a wrong type or range is named with what it holds") {
     for (const json& value : bad.values) {
       json state = good_state();
       state[json::json_pointer(bad.path)] = value;
-      check_mentions(refusal(state),
+      check_mentions(state_refusal(state),
                      {std::string("/state.json: ") + bad.name + ": expected " + bad.expected,
                       "found " + value.dump(), "remedy: "});
     }
@@ -89,9 +80,9 @@ TEST_CASE("a member of a wrong type or range is named with what it holds") {
 }
 
 TEST_CASE("a step that no run reaches is refused") {
-  CHECK(refusal(good_state(), kMaxSteps).empty());
+  CHECK(state_refusal(good_state(), kMaxSteps).empty());
   for (const int64_t step : {kMaxSteps + 1, int64_t{1} << 62, INT64_MAX}) {
-    check_mentions(refusal(good_state(), step),
+    check_mentions(state_refusal(good_state(), step),
                    {"state.json: step: expected an integer from 0 to 1099511627776",
                     "found " + std::to_string(step)});
   }

@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "catch.h"
-#include "checkpoint/folder.h"
 #include "core/error.h"
+#include "data/files.h"
 #include "train/bound_by_permissions.h"
 #include "train/support.h"
 
@@ -52,7 +52,7 @@ TEST_CASE("a fresh run starts with an empty file") {
 
 namespace {
 
-std::string refusal(const std::string& path, int64_t step) {
+std::string lines_refusal(const std::string& path, int64_t step) {
   return error_of(ExitCode::io, [&] { StepLines(path, step); });
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
   for (const auto& [damage, part] : damages) {
     const std::string text = first + damage + "\n" + later;
     std::ofstream(path, std::ios::binary) << text;
-    const std::string message = refusal(path, 4);
+    const std::string message = lines_refusal(path, 4);
     INFO(message);
     CHECK(message.find("metrics.jsonl" + part) != std::string::npos);
     CHECK(message.find("; remedy: ") != std::string::npos);
@@ -99,7 +99,7 @@ TEST_CASE("a step that is too large by damage does not cut off the lines behind 
   const std::string path = w.path("metrics.jsonl");
   const std::string text = "{\"step\": 1}\n{\"step\": 900}\n{\"step\": 3}\n";
   std::ofstream(path) << text;
-  CHECK(refusal(path, 3).find("metrics.jsonl:3: expected a step after 900, found 3") !=
+  CHECK(lines_refusal(path, 3).find("metrics.jsonl:3: expected a step after 900, found 3") !=
         std::string::npos);
   CHECK(read_text(path) == text);
 }
@@ -108,7 +108,7 @@ TEST_CASE("a file has as many lines of a step as its kind") {
   const Workplace w;
   const std::string path = w.path("samples.jsonl");
   std::ofstream(path) << "{\"step\": 1}\n{\"step\": 1}\n{\"step\": 2}\n";
-  CHECK(refusal(path, 2).find("samples.jsonl:2: expected a step after 1, found 1") !=
+  CHECK(lines_refusal(path, 2).find("samples.jsonl:2: expected a step after 1, found 1") !=
         std::string::npos);
   CHECK(StepLines(path, 1, {true}).last() == nlohmann::json{{"step", 1}});
   CHECK(read_text(path) == "{\"step\": 1}\n{\"step\": 1}\n");
@@ -166,7 +166,7 @@ TEST_CASE("of lines that are cut while they are written, whole ones stay") {
 TEST_CASE("a file of lines that cannot be written or read is an error that names the file") {
   {
     const Workplace w;
-    CHECK(refusal(w.path("absent/metrics.jsonl"), 0).find("absent/metrics.jsonl") !=
+    CHECK(lines_refusal(w.path("absent/metrics.jsonl"), 0).find("absent/metrics.jsonl") !=
           std::string::npos);
   }
   const BoundByPermissions bound;
@@ -178,7 +178,8 @@ TEST_CASE("a file of lines that cannot be written or read is an error that names
   const std::string path = w.path("metrics.jsonl");
   std::ofstream(path) << "{\"step\": 1}\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_write);
-  CHECK(refusal(path, 1).find("metrics.jsonl: expected a readable file, found Permission denied") !=
+  CHECK(lines_refusal(path, 1).find(
+            "metrics.jsonl: expected a readable file, found Permission denied") !=
         std::string::npos);
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   CHECK(read_text(path) == "{\"step\": 1}\n");

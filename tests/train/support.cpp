@@ -208,6 +208,21 @@ std::string write_config(const Workplace& w, const std::string& name,
   return w.path(name);
 }
 
+Outcome run_config(const Workplace& w, const nlohmann::json& config,
+                   const std::vector<std::string>& overrides, int threads_of_each) {
+  return run(bamtrain_command(write_config(w, "run.json", config), overrides),
+             threads(threads_of_each));
+}
+
+Outcome run_config_into(const Workplace& w, nlohmann::json config, const std::string& out,
+                        const std::vector<std::string>& overrides, int processes,
+                        int threads_of_each) {
+  config["out_dir"] = w.path(out);
+  const auto command = bamtrain_command(write_config(w, out + ".json", config), overrides);
+  return run(processes > 1 ? mpirun_command(processes, command) : command,
+             threads(threads_of_each));
+}
+
 void forge_state(const std::string& checkpoint,
                  const std::function<void(nlohmann::json&)>& change) {
   nlohmann::json state = nlohmann::json::parse(read_text(checkpoint + "/state.json"));
@@ -229,6 +244,10 @@ std::vector<nlohmann::json> read_metrics(const std::string& out_dir) {
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
   return lines;
+}
+
+nlohmann::json read_results(const std::string& out_dir) {
+  return nlohmann::json::parse(read_text(out_dir + "/results.json"))["results"];
 }
 
 }  // namespace bamtrain::testing

@@ -58,6 +58,14 @@ nlohmann::json small_run(const Workplace& w);
 /// Writes it to the workplace and returns its path.
 std::string write_config(const Workplace& w, const std::string& name, const nlohmann::json& config);
 
+/// Trains by this config, as run.json, to the end of the run.
+Outcome run_config(const Workplace& w, const nlohmann::json& config,
+                   const std::vector<std::string>& overrides = {}, int threads_of_each = 2);
+/// Likewise, as OUT.json, into w.path(out).
+Outcome run_config_into(const Workplace& w, nlohmann::json config, const std::string& out,
+                        const std::vector<std::string>& overrides = {}, int processes = 1,
+                        int threads_of_each = 1);
+
 /// SHA-256 of model.safetensors and of optimizer.safetensors of a checkpoint, joined.
 std::string digest(const std::string& checkpoint);
 /// Replaces state.json of a checkpoint by its text after `change`, and what the manifest says of
@@ -65,5 +73,7 @@ std::string digest(const std::string& checkpoint);
 void forge_state(const std::string& checkpoint, const std::function<void(nlohmann::json&)>& change);
 /// The lines of OUT/metrics.jsonl.
 std::vector<nlohmann::json> read_metrics(const std::string& out_dir);
+/// "results" of OUT/results.json.
+nlohmann::json read_results(const std::string& out_dir);
 
 }  // namespace bamtrain::testing

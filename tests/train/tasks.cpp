@@ -36,12 +36,9 @@ struct Run {
   std::vector<json> metrics;
 };
 
-Run train(const Workplace& w, json config, const std::string& out, int processes = 1,
-          int threads_per_process = 1) {
-  config["out_dir"] = w.path(out);
-  auto command = bamtrain_command(write_config(w, out + ".json", config));
-  if (processes > 1) command = mpirun_command(processes, command);
-  const Outcome o = run(command, threads(threads_per_process));
+Run train_task(const Workplace& w, const json& config, const std::string& out, int processes = 1,
+               int threads_per_process = 1) {
+  const Outcome o = run_config_into(w, config, out, {}, processes, threads_per_process);
   INFO(o.output);
   REQUIRE(o.code == 0);
   const auto step = config["train"].value("stop_at", config["train"]["steps"].get<int>());
@@ -52,7 +49,7 @@ Run train(const Workplace& w, json config, const std::string& out, int processes
 
 /// The run, on one process and on several, whole and resumed, gives the same.
 void check_same_by_every_way(const Workplace& w, const json& c) {
-  const Run straight = train(w, c, "straight");
+  const Run straight = train_task(w, c, "straight");
   REQUIRE(straight.metrics.size() == 8);
   const auto check = [&](const Run& other) {
     CHECK(other.bits == straight.bits);
@@ -64,14 +61,14 @@ void check_same_by_every_way(const Workplace& w, const json& c) {
       CHECK(other.metrics.back()[key] == straight.metrics.back()[key]);
     }
   };
-  check(train(w, c, "threads", 1, 3));
+  check(train_task(w, c, "threads", 1, 3));
   json half = c;
   half["train"]["stop_at"] = 4;
-  train(w, half, "halves");
-  check(train(w, c, "halves"));
+  train_task(w, half, "halves");
+  check(train_task(w, c, "halves"));
   if (!have_mpi()) return;
-  check(train(w, c, "two", 2));
-  check(train(w, c, "four", 4));
+  check(train_task(w, c, "two", 2));
+  check(train_task(w, c, "four", 4));
 }
 
 TEST_CASE("a task trains to the same bits by every way") {
@@ -129,11 +126,11 @@ TEST_CASE("validation is of the same sequences, whatever is read at a time") {
   c["optimizer"]["lr"] = 1e-30;
   c["train"] = {{"steps", 1}, {"sequences_per_step", 96}, {"micro_batch", 1}, {"lanes", 1}};
   c["eval"]["tokens"] = 0;
-  const json one = train(w, c, "one").metrics.back();
+  const json one = train_task(w, c, "one").metrics.back();
   for (const int together : {3, 32, 96}) {
     INFO(together << " sequences");
     c["train"]["micro_batch"] = together;
-    const json other = train(w, c, std::to_string(together)).metrics.back();
+    const json other = train_task(w, c, std::to_string(together)).metrics.back();
     // Of the same lengths and positions; their sums are added up in another order by products.
     CHECK(other["validation_loss"].get<double>() ==
           Approx(one["validation_loss"].get<double>()).epsilon(1e-5));
@@ -152,7 +149,7 @@ TEST_CASE("examples of {input, targets} train a bidirectional model, prompts do 
                                           << "\n"
                                           << R"({"input": [3, 9], "targets": [null, 3]})"
                                           << "\n";
-  const Run learnt = train(w, c, "out");
+  const Run learnt = train_task(w, c, "out");
   CHECK(learnt.metrics.back()["targets"] == 16);
   std::ofstream(w.path("examples.jsonl"), std::ios::app) << R"({"prompt": [1], "target": [2]})"
                                                          << "\n";
@@ -196,7 +193,7 @@ TEST_CASE("max_retrieval is learned, and measured at more items") {
        json::array({json{{"task", "max_retrieval"}, {"lengths", {16, 64}}, {"samples", 300}}})}};
   c["log"]["every"] = 500;
   c["checkpoint"]["every"] = 0;
-  const json last = train(w, c, "out").metrics.back();
+  const json last = train_task(w, c, "out").metrics.back();
   CHECK(last["validation_accuracy"].get<double>() > 0.8);
   CHECK(last["validation_accuracy"] == last["validation_exact_match"]);
   const json results = json::parse(read_text(w.path("out") + "/results.json"));
@@ -229,13 +226,13 @@ TEST_CASE("sources of one task draw sequences of their own") {
   const Workplace w;
   json c = task_run(w, copy());
   c["train"] = {{"steps", 8}, {"stop_at", 1}, {"sequences_per_step", 16}, {"micro_batch", 16}};
-  const double once = train(w, c, "once").metrics.at(0)["loss"];
+  const double once = train_task(w, c, "once").metrics.at(0)["loss"];
   json half = copy();
   half["weight"] = 1;
   c["data"]["train"] = {half, half};
   c["train"]["sequences_per_step"] = 32;
   // Of the same sequences twice the loss would be the same but for roundings.
-  const double twice = train(w, c, "twice").metrics.at(0)["loss"];
+  const double twice = train_task(w, c, "twice").metrics.at(0)["loss"];
   CHECK(std::abs(once - twice) > 1e-4);
 }
 
@@ -243,10 +240,10 @@ TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-ba
   const Workplace w;
   json c = task_run(w, copy());
   c["train"]["stop_at"] = 1;
-  const json two = train(w, c, "two").metrics.at(0);
+  const json two = train_task(w, c, "two").metrics.at(0);
   c["train"]["micro_batch"] = 16;
   c["train"]["lanes"] = 1;
-  const json all = train(w, c, "all").metrics.at(0);
+  const json all = train_task(w, c, "all").metrics.at(0);
   // Sums of fp32 in another order, over other padding.
   CHECK(all["loss"].get<double>() == Approx(two["loss"].get<double>()).epsilon(1e-6));
   CHECK(all["grad_norm"].get<double>() == Approx(two["grad_norm"].get<double>()).epsilon(1e-5));
@@ -262,18 +259,18 @@ TEST_CASE("tasks and shards mix, to the same bits on several processes") {
   json task = copy();
   task["weight"] = 1;
   c["data"]["train"] = json::array({{{"path", w.path("train")}, {"weight", 2}}, task});
-  const Run one = train(w, c, "one");
+  const Run one = train_task(w, c, "one");
   const int targets = one.metrics.back()["targets"];
   CHECK(targets > 10 * 64);
   CHECK(targets < 16 * 64);
-  if (have_mpi()) CHECK(train(w, c, "two", 2).bits == one.bits);
+  if (have_mpi()) CHECK(train_task(w, c, "two", 2).bits == one.bits);
 }
 
 TEST_CASE("a run on a task goes on with that task alone") {
   const Workplace w;
   json c = task_run(w, copy());
   c["train"]["stop_at"] = 4;
-  train(w, c, "out");
+  train_task(w, c, "out");
   c["train"].erase("stop_at");
   c["out_dir"] = w.path("out");
   c["data"]["sequence_length"] = 62;  // as long as before
@@ -293,7 +290,7 @@ TEST_CASE("a small model learns to name the token two places before") {
   c["schedule"]["warmup_steps"] = 20;
   c["log"]["every"] = 400;
   c["checkpoint"]["every"] = 0;
-  const json last = train(w, c, "out").metrics.back();
+  const json last = train_task(w, c, "out").metrics.back();
   CHECK(last["validation_accuracy"].get<double>() > 0.95);
   CHECK(last["validation_exact_match"].get<double>() > 0.7);
   CHECK(last["validation_loss"].get<double>() < 0.2);
@@ -341,7 +338,7 @@ TEST_CASE("every configuration of a task passes a dry run and takes steps") {
 TEST_CASE("a task is evaluated at lengths, the same at every time and in every batch") {
   const Workplace w;
   json c = task_run(w, {{"task", "flip_flop"}, {"length", {4, 30}}, {"ignore", "dense"}});
-  train(w, c, "out");
+  train_task(w, c, "out");
   const std::string checkpoint = w.path("out") + "/checkpoint-00000008";
   const auto eval = [&](const std::string& file, const std::vector<std::string>& options) {
     std::vector<std::string> command = {bamtrain_program(), "eval",      "--checkpoint",
@@ -411,21 +408,21 @@ TEST_CASE("a file of examples is trained on by every way to the same bits, and l
   c["eval"] = json::object();
   c["log"]["every"] = 200;
   c["checkpoint"]["every"] = 0;
-  const Run straight = train(w, c, "straight");
+  const Run straight = train_task(w, c, "straight");
   // Of pairs that training has not; guessing would have one in 64.
   CHECK(straight.metrics.back()["validation_exact_match"].get<double>() > 0.6);
   CHECK(straight.metrics.back()["targets"] == 32);
   json half = c;
   half["train"]["stop_at"] = 77;  // in the middle of an epoch
-  train(w, half, "halves");
+  train_task(w, half, "halves");
   // The file may lie elsewhere, and is told by its bytes.
   std::filesystem::rename(w.path("train.jsonl"), w.path("moved.jsonl"));
   c["data"]["train"]["path"] = w.path("moved.jsonl");
-  CHECK(train(w, c, "halves").bits == straight.bits);
-  if (have_mpi()) CHECK(train(w, c, "two", 2).bits == straight.bits);
+  CHECK(train_task(w, c, "halves").bits == straight.bits);
+  if (have_mpi()) CHECK(train_task(w, c, "two", 2).bits == straight.bits);
   half = c;
   half["train"]["stop_at"] = 77;
-  train(w, half, "other");
+  train_task(w, half, "other");
   std::ofstream(w.path("moved.jsonl"), std::ios::app) << R"({"prompt": [1], "target": [2]})";
   c["out_dir"] = w.path("other");
   const Outcome o = run(bamtrain_command(write_config(w, "other.json", c)), threads(1));
@@ -467,7 +464,7 @@ TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
   mixed["data"]["train"] = {{{"path", shards}, {"weight", 1}}, passkey};
   mixed["data"]["train"][1]["weight"] = 1;
   mixed["data"]["sequence_length"] = 409;
-  train(w, mixed, "mixed");
+  train_task(w, mixed, "mixed");
   c["data"]["train"]["length"] = {100, 400};
   c["out_dir"] = w.path("short");
   const Outcome o = run(bamtrain_command(write_config(w, "short.json", c)), threads(1));
@@ -478,7 +475,7 @@ TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
 
 TEST_CASE("eval --task goes on with a file that has some lengths, and replaces any other result") {
   const Workplace w;
-  train(w, task_run(w, copy()), "out");
+  train_task(w, task_run(w, copy()), "out");
   const std::string output = w.path("result.json");
   std::string checkpoint = w.path("out") + "/checkpoint-00000008";
   const auto eval = [&](const std::string& lengths, const std::string& samples = "40",
@@ -581,7 +578,7 @@ TEST_CASE("eval --task has the run's options, and asks where the run has several
   json c = task_run(w, {{"task", "mqmtar"}, {"length", {8, 16}}});
   c["data"]["train"] = {{{"task", "mqmtar"}, {"length", {8, 16}}, {"queries", 4}, {"weight", 1}},
                         {{"task", "mqmtar"}, {"length", {8, 16}}, {"queries", 1}, {"weight", 1}}};
-  train(w, c, "out");
+  train_task(w, c, "out");
   const auto eval = [&](const std::vector<std::string>& options) {
     std::vector<std::string> command = {
         bamtrain_program(), "eval",   "--checkpoint", w.path("out") + "/checkpoint-00000008",
@@ -616,7 +613,7 @@ TEST_CASE("a task is evaluated at distances that are drawn by the seed, or that 
                                       {"randomized", true},
                                       {"randomized_length", 210},
                                       {"eval_positions", "drawn"}};
-  train(w, c, "out");
+  train_task(w, c, "out");
   const auto eval = [&](const std::string& file, std::vector<std::string> options) {
     std::vector<std::string> command = {bamtrain_program(), "eval",
                                         "--checkpoint",     w.path("out") + "/checkpoint-00000008",
@@ -660,7 +657,7 @@ TEST_CASE("BLEU of answers of one word is the share that a model writes right") 
                                      {"lengths", {4, 8}},
                                      {"samples", 40},
                                      {"bleu", true}}});
-  train(w, c, "out");
+  train_task(w, c, "out");
   const json results = json::parse(read_text(w.path("out") + "/results.json"))["results"];
   for (const char* name : {"flip_flop@4", "flip_flop@8"}) {
     const json& row = results[name];

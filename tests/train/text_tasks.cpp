@@ -25,7 +25,7 @@ void write_lines(const std::string& path, const std::vector<json>& lines) {
 }
 
 /// A run on passkeys, in ids of digits.json, that is measured by each of these tasks.
-json measured_run(const Workplace& w) {
+json text_measured_run(const Workplace& w) {
   json c = small_run(w);
   const Tokenizer tokenizer = Tokenizer::open(golden_path("digits.json"));
   c["model"]["vocab"] = tokenizer.vocab();
@@ -61,10 +61,6 @@ std::vector<std::string> command(const Workplace& w, json c, const std::string& 
   return bamtrain_command(write_config(w, out + ".json", c));
 }
 
-json results_of(const Workplace& w, const std::string& out) {
-  return json::parse(read_text(w.path(out) + "/results.json"))["results"];
-}
-
 std::string refused(const Workplace& w, const json& c) {
   const Outcome o = run(command(w, c, "refused"), threads(1));
   INFO(o.output);
@@ -77,11 +73,11 @@ std::string refused(const Workplace& w, const json& c) {
 
 TEST_CASE("tasks of texts are measured while a run trains and at its end, as eval measures them") {
   const Workplace w;
-  const json c = measured_run(w);
+  const json c = text_measured_run(w);
   const Outcome o = run(command(w, c, "one"), threads(1));
   INFO(o.output);
   REQUIRE(o.code == 0);
-  const json results = results_of(w, "one");
+  const json results = read_results(w.path("one"));
   for (const char* name :
        {"passkey@0", "passkey@200", "own@180", "niah", "questions", "cloze", "requests"}) {
     INFO(name);
@@ -137,7 +133,7 @@ TEST_CASE("tasks of texts are measured while a run trains and at its end, as eva
 TEST_CASE("tasks of texts have the same bits on one, two and four processes") {
   if (!have_mpi()) return;
   const Workplace w;
-  const json c = measured_run(w);
+  const json c = text_measured_run(w);
   json alone;
   for (const int n : {1, 2, 4}) {
     INFO(n);
@@ -146,7 +142,7 @@ TEST_CASE("tasks of texts have the same bits on one, two and four processes") {
     const Outcome o = run(n > 1 ? mpirun_command(n, one) : one, threads(1));
     INFO(o.output);
     REQUIRE(o.code == 0);
-    json got = {{"end", results_of(w, out)}, {"within", json::array()}};
+    json got = {{"end", read_results(w.path(out))}, {"within", json::array()}};
     for (const json& line : read_metrics(w.path(out))) {
       got["within"].push_back(line.value("tasks", json()));
     }
@@ -157,7 +153,7 @@ TEST_CASE("tasks of texts have the same bits on one, two and four processes") {
 
 TEST_CASE("what a task of texts cannot be asked ends a run before its first step") {
   const Workplace w;
-  const json whole = measured_run(w);
+  const json whole = text_measured_run(w);
   const auto with = [&](const json& entry) {
     json c = whole;
     c["eval"]["tasks"] = {entry};
@@ -194,7 +190,7 @@ TEST_CASE("what a task of texts cannot be asked ends a run before its first step
 
 TEST_CASE("memory that a task of the run's end has not is missed before its first step") {
   const Workplace w;
-  json c = measured_run(w);
+  json c = text_measured_run(w);
   const auto limited = [&](const json& entry) {
     c["eval"]["tasks"] = {entry};
     Words all = {"sh", "-c", "ulimit -v 400000; exec \"$@\"", "sh"};
@@ -213,7 +209,7 @@ TEST_CASE("memory that a task of the run's end has not is missed before its firs
 TEST_CASE("processes that have other files under one name are told apart") {
   if (!have_mpi()) return;
   const Workplace w;
-  json c = measured_run(w);
+  json c = text_measured_run(w);
   c["eval"]["tasks"] = {{{"task", "requests"}, {"file", "asked.jsonl"}}};
   Words all = {"mpirun", "--allow-run-as-root", "--oversubscribe"};
   for (const char* folder : {"here", "there"}) {

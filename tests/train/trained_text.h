@@ -53,6 +53,17 @@ struct TextRun {
   }
 };
 
+/// A run on text with this prior, trained for two steps, and its checkpoint.
+struct TrainedText {
+  TextRun text;
+  std::string checkpoint;
+
+  explicit TrainedText(const char* prior = "bam") {
+    text.config["model"]["attention"]["prior"] = {{"name", prior}};
+    checkpoint = text.train(2);
+  }
+};
+
 /// The lines of a file of JSON objects.
 inline std::vector<nlohmann::json> read_lines(const std::string& path) {
   std::ifstream in(path);

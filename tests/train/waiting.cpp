@@ -38,7 +38,7 @@ int times(const std::string& text, const std::string& part) {
   return n;
 }
 
-int starts(const Outcome& o) { return times(o.output, "DISPLAY ENVIRONMENT BEGIN"); }
+int times_started(const Outcome& o) { return times(o.output, "DISPLAY ENVIRONMENT BEGIN"); }
 
 }  // namespace
 
@@ -60,7 +60,7 @@ TEST_CASE("the program starts itself anew once, with the same process, arguments
       "1/1000000 loss", look, displayed(2));
   INFO(o.output);
   CHECK(o.code == 85);
-  CHECK(starts(o) == 2);
+  CHECK(times_started(o) == 2);
   CHECK(times(environment, "GOMP_SPINCOUNT=") == 1);
   CHECK(times(environment, "OMP_WAIT_POLICY=") == 0);
   const std::string set = environment.substr(environment.find("GOMP_SPINCOUNT="));
@@ -86,7 +86,7 @@ TEST_CASE("exit codes are those of the second start") {
     const Outcome o = run(undecided(command), displayed(2));
     INFO(o.output);
     CHECK(o.code == x.code);
-    CHECK(starts(o) == 2);
+    CHECK(times_started(o) == 2);
   }
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("what the user has set is kept") {
     const Outcome o = run(command, displayed(2));
     INFO(o.output);
     CHECK(o.code == 0);
-    CHECK(starts(o) == 1);
+    CHECK(times_started(o) == 1);
     CHECK(o.output.find("of 2 thread(s) (" + std::string(setting) + ")") != std::string::npos);
   }
 }
@@ -111,13 +111,13 @@ TEST_CASE("one thread, and threads that are bound to cores, wait as the runtime 
   const Outcome one = run(undecided({bamtrain_program(), "--version"}), displayed(1));
   INFO(one.output);
   CHECK(one.code == 0);
-  CHECK(starts(one) == 1);
+  CHECK(times_started(one) == 1);
   for (const char* setting : {"OMP_PROC_BIND=true", "OMP_PLACES=cores"}) {
     const Outcome bound =
         run(undecided({"env", setting, bamtrain_program(), "--version"}), displayed(2));
     INFO(bound.output);
     CHECK(bound.code == 0);
-    CHECK(starts(bound) == 1);
+    CHECK(times_started(bound) == 1);
   }
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("a program that cannot be started anew says so and goes on") {
     const Outcome o = run(undecided(command), displayed(2));
     INFO(o.output);
     CHECK(o.code == 0);
-    CHECK(starts(o) == 1);
+    CHECK(times_started(o) == 1);
     CHECK(times(o.output, "warning: ") == 1);
     CHECK(o.output.find("not started anew with GOMP_SPINCOUNT=") != std::string::npos);
   }
@@ -153,7 +153,7 @@ TEST_CASE("under mpirun every process starts itself anew, and the run has the sa
     const Outcome o = run(undecided(command), displayed(2));
     INFO(o.output);
     REQUIRE(o.code == 0);
-    CHECK(starts(o) == 2 * processes);
+    CHECK(times_started(o) == 2 * processes);
     return digest(w.path(out) + "/checkpoint-00000008");
   };
   CHECK(train("two", 2) == train("one", 1));

@@ -1,0 +1,42 @@
+#pragma once
+// A process that is killed between two operations on files.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "catch.h"
+#include "core/durable_file.h"
+
+namespace bamtrain::testing {
+
+/// Whether a process that does `work` is killed before its operation on files number `n`, from 0
+/// on; if not, it ends well. `exchange`: what file systems say that cannot exchange two names.
+template <class F>
+bool dies_before(int n, F&& work, int exchange = 0) {
+  static int left, of_exchange;
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    left = n;
+    of_exchange = exchange;
+    set_file_fault([](FileOp op, const std::string&, const std::string&) {
+      if (left-- == 0) ::kill(::getpid(), SIGKILL);
+      return op == FileOp::exchange ? of_exchange : 0;
+    });
+    try {
+      work();
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
+  return WIFSIGNALED(status);
+}
+
+}  // namespace bamtrain::testing
