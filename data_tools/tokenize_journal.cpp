@@ -1,5 +1,6 @@
 #include "data_tools/tokenize_journal.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/durable_file.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/leftovers.h"
 #include "checkpoint/manifest.h"

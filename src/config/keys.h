@@ -4,7 +4,7 @@
 // with the nearest name and the comparison on resume all work from this table.
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // Mechanisms chosen by name (prior, scale, normalizer) between JSON and Choice. Names and options
 // come from the registries, which declare them beside the formulas.
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

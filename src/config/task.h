@@ -2,7 +2,7 @@
 // A task as a source, {"task": NAME, "length": [shortest, longest], <its options>}, between JSON
 // and TaskChoice. Names and options come from the registry (tasks/).
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

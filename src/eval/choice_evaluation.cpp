@@ -1,5 +1,7 @@
 // Multiple choice: which continuation of a question is the likeliest.
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
 #include "core/sha256.h"
 #include "eval/choice_scores.h"

@@ -1,6 +1,7 @@
 // Texts behind contexts: the last words of passages (cloze), and whatever is asked for (requests).
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "eval/choice_scores.h"
 #include "eval/likelihood_evaluation.h"

@@ -1,5 +1,7 @@
 #include "config/changes.h"
 
+#include <nlohmann/json.hpp>
+
 #include "fixture.h"
 
 using bamtrain::changed_keys;

@@ -2,6 +2,8 @@
 
 #include "config/evaluations.h"
 
+#include <nlohmann/json.hpp>
+
 #include "fixture.h"
 #include "train/metric_name.h"
 

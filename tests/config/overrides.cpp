@@ -1,5 +1,7 @@
 #include "config/overrides.h"
 
+#include <nlohmann/json.hpp>
+
 #include "fixture.h"
 
 using bamtrain::parse_override;

@@ -1,5 +1,7 @@
 // data.train as a list of sources with weights.
 
+#include <nlohmann/json.hpp>
+
 #include "fixture.h"
 
 using namespace bamtrain;

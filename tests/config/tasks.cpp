@@ -1,6 +1,7 @@
 // Tasks as sources.
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "fixture.h"
 #include "tasks/registry.h"

@@ -1,6 +1,8 @@
 // config_version: what a configuration leaves open has the value of its own version, so that a run
 // of an earlier one goes on as it began.
 
+#include <nlohmann/json.hpp>
+
 #include "config/changes.h"
 #include "fixture.h"
 

@@ -3,6 +3,7 @@
 #include "eval/passkey_scores.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "catch.h"

@@ -4,6 +4,7 @@
 #include "eval/perplexity.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "catch.h"

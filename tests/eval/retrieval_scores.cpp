@@ -3,6 +3,7 @@
 #include "eval/retrieval_scores.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "catch.h"
 

@@ -3,6 +3,7 @@
 #include "model/huggingface_config.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

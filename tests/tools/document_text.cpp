@@ -1,5 +1,6 @@
 #include "data_tools/document_text.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 

@@ -1,6 +1,7 @@
 #include "data_tools/tokenize_settings.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
