@@ -70,12 +70,11 @@ RowAdjoint adjoint_of(Softmax, const Logits&, const RowWeights& w, const Doubles
 
 // --- entmax --------------------------------------------------------------------------------------
 
-/// x_j of p_j = w [x_j]_+^(1/a) for the weight w of the largest logit.
-double entmax_root(double m, double z, double w, double a) {
-  return z == m ? 1 : 1 - a * (m - z) / std::pow(w, a);
+/// x_j of p_j = w [x_j]_+^(1/a) for the weight w of the largest logit m; wa = w^a.
+double entmax_root(double m, double z, double wa, double a) {
+  return z == m ? 1 : 1 - a * (m - z) / wa;
 }
-double entmax_weight(double m, double z, double w, double a) {
-  const double x = entmax_root(m, z, w, a);
+double entmax_weight(double x, double w, double a) {
   return x > 0 ? w * std::pow(x, 1 / a) : x <= 0 ? 0 : x;
 }
 
@@ -89,8 +88,9 @@ RowWeights weights_of(Entmax, const Logits& l) {
   std::copy_if(l.z.begin(), l.z.end(), std::back_inserter(near),
                [&](double x) { return !(entmax_root(w.level, x, 1, a) <= 0); });
   const auto sum_at = [&](double weight) {
+    const double wa = std::pow(weight, a);
     double sum = 0;
-    for (double x : near) sum += entmax_weight(w.level, x, weight, a);
+    for (double z : near) sum += entmax_weight(entmax_root(w.level, z, wa, a), weight, a);
     return sum;
   };
   for (int n = 0; n < 200; ++n) {
@@ -99,10 +99,11 @@ RowWeights weights_of(Entmax, const Logits& l) {
     (sum_at(middle) >= 1 ? high : low) = middle;
   }
   w.threshold = high;
-  const double sum = sum_at(high);
-  for (double x : l.z) {
-    w.p.push_back(entmax_weight(w.level, x, high, a) / sum);
-    w.support += entmax_root(w.level, x, high, a) > 0;
+  const double sum = sum_at(high), wa = std::pow(high, a);
+  for (double z : l.z) {
+    const double x = entmax_root(w.level, z, wa, a);
+    w.p.push_back(entmax_weight(x, high, a) / sum);
+    w.support += x > 0;
   }
   return w;
 }
