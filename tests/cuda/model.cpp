@@ -14,6 +14,7 @@
 #include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
+#include "thinned.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -35,15 +36,23 @@ void check_gradients(const Run& run, const Run& truth, Dtype t, double tolerance
   CHECK(errors.worst <= (t == Dtype::f32 ? 16 : 8) * tolerance);
 }
 
+/// Both precisions of model n with the long tests, else one.
+std::vector<Dtype> precisions(size_t n) {
+  std::vector<Dtype> all;
+  if (is_run(n, 0, 2)) all.push_back(Dtype::f32);
+  if (is_run(n, 1, 2)) all.push_back(Dtype::bf16);
+  return all;
+}
+
 /// A model with the bits of its first pass at the second, which is recorded, and at the third,
 /// which replays the recording.
-void check_against_reference(const ModelConfig& c) {
+void check_against_reference(const ModelConfig& c, const std::vector<Dtype>& types) {
   const Batch batch = random_batch(2, 40, c.vocab);
   INFO(describe(c));
   Run truth(c, Dtype::f64, 2, 40);
   round_weights(truth);
   const double loss = truth.differentiate(batch);
-  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+  for (Dtype t : types) {
     INFO(name_of(t));
     Run run(c, t, 2, 40, cuda_device());
     round_weights(run);
@@ -129,30 +138,31 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
        scale("none")},
       {prior("nape", {{"slopes", Text("harmonic")}}), scale("sentmax", {{"train_gamma", false}})}};
   std::set<std::string> met;
+  size_t n = 0;
   for (const auto& [of_prior, of_scale] : models) {
     ModelConfig c = device_config(of_prior, of_scale);
     c.bias = c.tied = of_prior.name() == "learned";
-    check_against_reference(c);
+    check_against_reference(c, precisions(n++));
     met.insert({of_prior.name(), of_scale.name()});
   }
   // None is forgotten; scales for evaluation alone follow below.
   for (const PriorInfo& p : all_priors()) {
     if (!met.insert(p.name).second) continue;
     const ModelConfig c = device_config(p.name, "none");
-    p.is<ContextualFamily>() ? check_beside_cpu(c) : check_against_reference(c);
+    p.is<ContextualFamily>() ? check_beside_cpu(c) : check_against_reference(c, precisions(n++));
   }
   for (const MixInfo& m : all_mixes()) {
     for (const char* base : {"rope", "kerple", "cable"}) {
       ModelConfig c = device_config(base, "ssmax");
       c.attention.prior = mixed(m.name, prior(base));
-      check_against_reference(c);
+      check_against_reference(c, precisions(n++));
     }
   }
   for (const ScaleInfo& s : all_scales()) {
     if (s.evaluation_only) {
       CHECK(met.count(s.name) == 0);
     } else if (met.insert(s.name).second) {
-      check_against_reference(device_config("nope", s.name));
+      check_against_reference(device_config("nope", s.name), precisions(n++));
     }
   }
 }
@@ -195,7 +205,7 @@ TEST_CASE("blocks of every form on CUDA agree with the reference") {
     c.bias = n == 1;
     c.tied = n == 0;
     c.mlp.kind = kMlps[n++];
-    check_against_reference(c);
+    check_against_reference(c, {Dtype::f32, Dtype::bf16});
   }
 }
 
@@ -218,7 +228,7 @@ TEST_CASE("models on CUDA whose layers have different priors agree with the refe
     c.layers = static_cast<int64_t>(list.size());
     c.attention.prior = priors(list);
     c.bias = scale_name == std::string("none");
-    check_against_reference(c);
+    check_against_reference(c, {Dtype::f32, Dtype::bf16});
   }
 }
 
@@ -359,7 +369,7 @@ TEST_CASE(
     Run truth(c, Dtype::f64, 2, 40);
     round_weights(truth);
     const double loss = truth.differentiate(batch);
-    for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
+    for (Dtype t : with_products(precisions(n / 2))) {
       INFO(name_of(t));
       Run run(c, t, 2, 40, cuda_device());
       round_weights(run);

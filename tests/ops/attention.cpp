@@ -2,10 +2,12 @@
 // backend against the reference.
 
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "attention_case.h"
 #include "catch.h"
+#include "thinned.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -23,13 +25,17 @@ Tables other_forms() {
   return all;
 }
 
-/// Every T with every D in every form of table and scale; heads, sequences, documents and windows
-/// turn at their own pace, so that any two meet.
+/// Every T with every D (a third of these pairs) in every form of table and scale; heads,
+/// sequences, documents and windows turn at their own pace, so that any two meet.
 template <class F>
 void for_attention_cases(const Tables& tables, F&& f) {
+  constexpr int64_t kT[] = {1, 2, 17, 63, 64, 65, 130, 200};
+  constexpr int64_t kD[] = {6, 8, 16, 20, 48, 64, 80, 128};
   size_t n = 0;
-  for (int64_t T : {1, 2, 17, 63, 64, 65, 130, 200}) {
-    for (int64_t D : {6, 8, 16, 20, 48, 64, 80, 128}) {
+  for (size_t row = 0; row < std::size(kT); ++row) {
+    for (size_t column = 0; column < std::size(kD); ++column) {
+      if (!is_run(row, column, 3)) continue;
+      const int64_t T = kT[row], D = kD[column];
       for (TableForm table : tables) {
         for (ScaleForm scale : kScaleForms) {
           AttentionCase c;

@@ -11,6 +11,7 @@
 #include "catch.h"
 #include "normalizer_forms.h"
 #include "normalizers/entmax.h"
+#include "thinned.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -105,8 +106,9 @@ TEST_CASE("keys in tiles without weight count: gates there have the gradients of
 }
 
 TEST_CASE("the adjoint of attention agrees with finite differences, with every normalizer") {
-  size_t n = 0;
+  size_t n = 0, row = 0;
   for (const NormalizerForm& form : every_normalizer()) {
+    ++row;
     for (TableForm table : kTableForms) {
       for (ScaleForm scale : kScaleForms) {
         AttentionCase c;
@@ -122,6 +124,7 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
         c.documents = n++ % 2 == 1;
         c.normalizer = form;
         if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
+        if (!is_run(row, static_cast<size_t>(table) + static_cast<size_t>(scale), 2)) continue;
         INFO(describe(c));
         CHECK(difference_error(attention(c), 20) < kDifferenceTolerance);
       }
