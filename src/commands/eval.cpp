@@ -32,6 +32,10 @@ void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option&
   add("--data", eval.data,
       "folder or glob of shards (default: data.val); several, each as NAME=PATH")
       ->allow_extra_args(false);
+  options
+      .add_flag("--require-all-lengths", eval.require_all_lengths,
+                "refuse lengths that no document has, which are left out with a warning otherwise")
+      ->excludes(&task);
   take_words(add("--protocol", eval.protocol,
                  "what a paper evaluates by, of bam, cable, dape, asentmax; other options replace "
                  "what it sets"),

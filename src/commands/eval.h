@@ -29,7 +29,8 @@ struct EvalArguments {
   std::optional<DeviceKind> device;    // none, here and below: as the checkpoint's run
   std::optional<Precision> precision;
   std::vector<int64_t> lengths;
-  std::string protocol;  // of a paper; empty: none. What follows replaces what it sets
+  bool require_all_lengths = false;  // of perplexity: one that no text has is an error
+  std::string protocol;              // of a paper; empty: none. What follows replaces what it sets
   std::optional<PerplexityText> text;
   std::vector<std::string> protocols;                               // empty: all
   int64_t last_tokens = 0, max_tokens = 0, bin = 0, positions = 0;  // 0: not given

@@ -13,6 +13,8 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
+#include "core/note.h"
+#include "core/utf8.h"
 #include "eval/perplexity.h"
 #include "model/text_model.h"
 #include "record/event_file.h"
@@ -31,6 +33,7 @@ struct EvaluatedSet {
   std::string name, source;
   std::optional<ShardSet> shards = std::nullopt;
   PerplexityRequest request = {};
+  std::string no_bytes = {};  // why there are no bits per byte; "": there are
 };
 
 /// NAME and PATH of "NAME=PATH"; NAME is "" where the text before the first = is no name.
@@ -81,9 +84,13 @@ void require_finite_perplexity(const std::string& checkpoint, const ordered_json
 }
 
 /// How many bytes of text each id is, by the tokenizer that made `shards`; empty where it is not
-/// known or not found near them.
-std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config) {
-  if (!shards.manifest()) return {};
+/// known or not found near them: `why_none`.
+std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config,
+                                 std::string* why_none) {
+  if (!shards.manifest()) {
+    *why_none = "no manifest next to " + shards.source() + " names the tokenizer";
+    return {};
+  }
   RunConfig near = config;
   near.data.val = shards.source();
   std::vector<int64_t> out;
@@ -95,6 +102,7 @@ std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config
     }
   } catch (const Error& e) {
     if (e.code() != ExitCode::data) throw;
+    *why_none = e.what();
   }
   return out;
 }
@@ -112,12 +120,41 @@ void write_events(const std::string& folder, const ordered_json& result) {
   events.sync();
 }
 
-/// `set`: its name, where it has one.
-void print_result(const ordered_json& result, const std::string& set) {
-  if (!set.empty()) fmt::print("{}: {}\n", set, result["data"].get<std::string>());
+void print_result(const ordered_json& result, const EvaluatedSet& set) {
+  if (!set.name.empty()) fmt::print("{}: {}\n", set.name, result["data"].get<std::string>());
   print_perplexities(result);
+  if (!set.no_bytes.empty()) fmt::print("no bits per byte: {}\n", printable(set.no_bytes));
   const auto written = nlohmann::json::parse(result.dump());
   fmt::print("{}", perplexity_plot(read_perplexity(written, "the result")));
+}
+
+/// Takes the lengths that were asked for and that the text does not have out of the request, with a
+/// warning; not those of a paper's protocol, nor all of them: what is left is refused where it is
+/// checked.
+void leave_out_absent_lengths(const EvalArguments& arguments, EvaluatedSet* set) {
+  if (arguments.require_all_lengths || arguments.lengths.empty()) return;
+  PerplexityRequest request = set->request;
+  const std::string left_out = leave_out_lengths(*set->shards, &request);
+  if (left_out.empty()) return;
+  if (request.lengths.empty()) {
+    set->request.lengths.resize(1);  // the error names the shortest
+    if (!set->request.counts.empty()) set->request.counts.resize(1);
+    return;
+  }
+  set->request = std::move(request);
+  note(stderr, "warning: --lengths " + left_out + " (--require-all-lengths makes that an error)");
+}
+
+/// That the number of a length depends on the others that are asked for.
+void warn_of_fewer_documents(const EvaluatedSet& set, const DocumentCounts& counts) {
+  if (counts.of_longest == counts.of_shortest) return;
+  const std::vector<int64_t>& lengths = set.request.lengths;
+  note(stderr,
+       fmt::format("warning: all lengths are measured on the {} documents of {} with more than {} "
+                   "tokens, the longest length; length {} alone would have {}. Compare only "
+                   "numbers of the same longest length",
+                   counts.of_longest, set.shards->source(), lengths.back(), lengths.front(),
+                   counts.of_shortest));
 }
 
 /// Opens the sets and lays their texts out: all that can be refused is refused before any is read
@@ -129,8 +166,9 @@ void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, con
     require_same_data(checkpoint.state.value("data", nlohmann::json()), describe_data(*set.shards),
                       set.shards->source(), true, checkpoint.folder);
     set.request = request_of(arguments, c, *set.shards);
-    check_perplexity_request(*set.shards, set.request);
-    set.request.token_bytes = token_bytes(*set.shards, c);
+    leave_out_absent_lengths(arguments, &set);
+    warn_of_fewer_documents(set, check_perplexity_request(*set.shards, set.request));
+    set.request.token_bytes = token_bytes(*set.shards, c, &set.no_bytes);
   }
 }
 
@@ -186,7 +224,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
     line.clear();
     ordered_json result = head(&set);
     result.update(of_set);
-    print_result(result, set.name);
+    print_result(result, set);
     if (!named) return result;
     ordered_json& entry = all["sets"][set.name];
     entry = {{"data", set.source}, {"data_fingerprint", set.shards->fingerprint()}};

@@ -24,6 +24,14 @@ std::string error_text(const ordered_json& row, const char* key, int decimals) {
 
 bool is_packed(const ordered_json& result) { return result["text"] == "packed"; }
 
+/// The longest length that the rows are of.
+int64_t longest_of(const ordered_json& result) {
+  for (const char* protocol : {"windows", "last", "short"}) {
+    if (result.contains(protocol)) return result[protocol].back()["length"].get<int64_t>();
+  }
+  return result["bins"].back()["to"].get<int64_t>();
+}
+
 /// What the errors beside the figures are, and are not.
 void explain_errors(bool known, bool unknown, bool packed) {
   const char* const cluster = packed ? "stretch" : "document";
@@ -80,6 +88,12 @@ void print_perplexities(const ordered_json& result) {
   };
   if (is_packed(result)) {
     fmt::print("packed text of {} tokens\n", result["tokens"].get<int64_t>());
+  } else {
+    const auto longest = longest_of(result);
+    fmt::print("{} of {} documents, each of {}\n", result["documents"].get<int64_t>(),
+               result["all_documents"].get<int64_t>(),
+               result["text"] == "short" ? fmt::format("2 to {} tokens", longest)
+                                         : fmt::format("more than {} tokens", longest));
   }
   for (const char* protocol : {"windows", "last", "short"}) {
     if (!result.contains(protocol)) continue;

@@ -42,31 +42,21 @@ namespace {
 
 /// Takes the lengths that no document has out of the evaluation at the end, and says which; all of
 /// it where none is left. Error: what that evaluation would refuse.
-std::string leave_out_lengths(RunConfig* c, std::optional<EvalArguments>* last) {
+std::string leave_out_final_lengths(RunConfig* c, std::optional<EvalArguments>* last) {
   const ShardSet shards = ShardSet::open(c->data.val, c->model.vocab);
-  if (c->eval.insist) {
-    check_perplexity_request(shards, request_of(**last, *c, shards));
-    return "";
+  PerplexityRequest request = request_of(**last, *c, shards);
+  const std::string left_out = c->eval.insist ? "" : leave_out_lengths(shards, &request);
+  if (!left_out.empty()) {
+    (*last)->lengths = request.lengths;
+    c->eval.lengths = request.lengths;
   }
-  std::vector<int64_t>& lengths = (*last)->lengths;
-  const int64_t longest = longest_document(shards, request_of(**last, *c, shards).document_start);
-  std::string left_out;
-  std::erase_if(lengths, [&](int64_t length) {
-    if (length < longest) return false;  // a target more than inputs
-    left_out += (left_out.empty() ? "" : ", ") + std::to_string(length);
-    return true;
-  });
-  c->eval.lengths = lengths;
-  if (lengths.empty()) {
+  if (request.lengths.empty()) {
     last->reset();
   } else {
-    check_perplexity_request(shards, request_of(**last, *c, shards));
+    check_perplexity_request(shards, request);
   }
   if (left_out.empty()) return "";
-  return fmt::format(
-      "eval.lengths {} left out: the longest document of {} has {} tokens "
-      "(eval.insist makes that an error)",
-      left_out, c->data.val, longest);
+  return "eval.lengths " + left_out + " (eval.insist makes that an error)";
 }
 
 /// Of the evaluation at the run's end, which has the device to itself.
@@ -154,7 +144,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     with_data([&] {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
       if (!last) return;
-      left_out = leave_out_lengths(&run.config, &last);
+      left_out = leave_out_final_lengths(&run.config, &last);
       if (last) check_final_memory(run.config, *backend);
     });
     with_data([&] {

@@ -134,22 +134,14 @@ void write_rows(const PerplexityRequest& r, size_t n, const Sums& sums,
 
 }  // namespace
 
-void check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request) {
-  const EvaluatedText accepted(shards, request);
+DocumentCounts check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request) {
+  return EvaluatedText(shards, request).document_counts();
 }
 
 int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths) {
   int64_t most = 0;
   for (const int64_t length : lengths) most = std::max(most, WindowReader::bytes(model, length));
   return most;
-}
-
-int64_t longest_document(const ShardSet& shards, int64_t document_start) {
-  int64_t longest = 0;
-  for (const DocumentSpan& d : shards.documents(document_start)) {
-    longest = std::max(longest, d.length);
-  }
-  return longest;
 }
 
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
@@ -165,6 +157,7 @@ nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int6
     if (!request.dropped.empty()) result["dropped"] = request.dropped;
   } else {
     result["documents"] = text.documents();
+    result["all_documents"] = text.document_counts().all;
   }
   const bool is_short = request.text == PerplexityText::short_documents;
   if (!is_short) result["last_tokens"] = request.last_tokens_at(request.lengths.back());

@@ -24,18 +24,15 @@ namespace bamtrain {
 using PerplexityProgress = std::function<void(const std::string&, int64_t, double)>;
 
 /// Everything that perplexity_against_length would refuse of text and request, before any time is
-/// spent. Errors as EvaluatedText.
-void check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request);
+/// spent. Returns what the data have of documents. Errors as EvaluatedText.
+DocumentCounts check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request);
 
 /// Memory that these lengths take at most beside the masters; not always the longest, which may be
 /// read in pieces. Errors as WindowReader.
 int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths);
 
-/// Tokens of the longest document; 0 where there is none.
-int64_t longest_document(const ShardSet& shards, int64_t document_start);
-
 /// Evaluates `model`, whose masters hold the trained weights, on `shards`. The result:
-/// {"text", "documents", or of packed text "tokens" and "dropped" ids,
+/// {"text", "documents" that are read of "all_documents", or of packed text "tokens" and "dropped",
 ///  "windows": [{"length", "loss", "loss_error", "perplexity", "perplexity_error", "tokens",
 ///  "documents"}...], "last": [...], "last_tokens", "bins": [{"from", "to", ...}], "short":
 ///  [{"from", "length", ...}], "positions": {"to", "step", "windows", "loss": [...]}}, of these

@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/join.h"
 
 namespace bamtrain {
 
@@ -56,28 +57,34 @@ void take_count(const ShardSet& shards, const PerplexityRequest& r, const std::s
 }
 
 /// Documents with room for at least one longest window and the target after it.
-std::vector<DocumentSpan> long_documents(const ShardSet& shards, const PerplexityRequest& r) {
+std::vector<DocumentSpan> long_documents(const ShardSet& shards, const PerplexityRequest& r,
+                                         DocumentCounts* counts) {
   const int64_t longest = r.lengths.back();
   const std::string what = "of at least " + std::to_string(longest + 1) + " tokens";
   std::vector<DocumentSpan> out;
-  int64_t seen = 0, length = 0;
+  int64_t length = 0;
   for (const DocumentSpan& d : shards.documents(r.document_start)) {
     length = std::max(length, d.length);
-    ++seen;
+    ++counts->all;
+    counts->of_shortest += d.length >= r.lengths.front() + 1;
     if (d.length >= longest + 1) out.push_back(d);
   }
   if (out.empty()) {
-    throw Error(ExitCode::data, shards.source(), "a document " + what,
-                std::to_string(seen) + " documents, the longest of " + std::to_string(length),
-                "evaluate at shorter lengths or on data with longer documents");
+    throw Error(
+        ExitCode::data, shards.source(), "a document " + what,
+        std::to_string(counts->all) + " documents, the longest of " + std::to_string(length),
+        "evaluate at shorter lengths or on data with longer documents");
   }
+  counts->of_longest = std::ssize(out);
   take_count(shards, r, "documents " + what, &out);
   return out;
 }
 
 /// Documents of 2 tokens, of which one is a target, up to the longest length.
-std::vector<DocumentSpan> short_documents(const ShardSet& shards, const PerplexityRequest& r) {
+std::vector<DocumentSpan> short_documents(const ShardSet& shards, const PerplexityRequest& r,
+                                          DocumentCounts* counts) {
   std::vector<DocumentSpan> out = shards.documents(r.document_start);
+  counts->all = std::ssize(out);
   std::erase_if(out,
                 [&](const DocumentSpan& d) { return d.length < 2 || d.length > r.lengths.back(); });
   take_count(shards, r, "documents of 2 to " + std::to_string(r.lengths.back()) + " tokens", &out);
@@ -98,19 +105,35 @@ std::vector<DocumentSpan> short_documents(const ShardSet& shards, const Perplexi
   return out;
 }
 
-std::vector<DocumentSpan> stretches_of(const ShardSet& shards, const PerplexityRequest& r) {
+std::vector<DocumentSpan> stretches_of(const ShardSet& shards, const PerplexityRequest& r,
+                                       DocumentCounts* counts) {
   check_options(r);
   switch (r.text) {
     case PerplexityText::documents:
     case PerplexityText::beginnings:
-      return long_documents(shards, r);
+      return long_documents(shards, r, counts);
     case PerplexityText::packed:
       return stretches_without(shards, r.dropped);
     case PerplexityText::short_documents:
-      return short_documents(shards, r);
+      return short_documents(shards, r, counts);
   }
   require(false, "a text");
   return {};
+}
+
+/// Lengths of the text's documents, or of packed text the one of it all.
+std::vector<int64_t> text_lengths(const ShardSet& shards, const PerplexityRequest& r) {
+  const bool packed = r.text == PerplexityText::packed;
+  std::vector<int64_t> out;
+  for (const DocumentSpan& d :
+       packed ? stretches_without(shards, r.dropped) : shards.documents(r.document_start)) {
+    if (packed && !out.empty()) {
+      out[0] += d.length;
+    } else {
+      out.push_back(d.length);
+    }
+  }
+  return out;
 }
 
 /// How many windows of `per` targets each a request for so many targets reads; 0: all.
@@ -143,8 +166,42 @@ std::optional<int64_t> PerplexityRequest::count_at(size_t n) const {
   return counts.size() == 1 ? counts[0] : counts[n];
 }
 
+std::string leave_out_lengths(const ShardSet& shards, PerplexityRequest* request) {
+  const std::vector<int64_t> before = request->lengths, counts = request->counts;
+  const bool each_counted = counts.size() > 1;
+  if (each_counted && counts.size() != before.size()) return "";  // refused by all who read it
+  const std::vector<int64_t> texts = text_lengths(shards, *request);
+  const int64_t longest = texts.empty() ? 0 : *std::max_element(texts.begin(), texts.end());
+  const bool is_short = request->text == PerplexityText::short_documents;
+  request->lengths.clear();
+  if (each_counted) request->counts.clear();
+  std::vector<std::string> left_out;
+  for (size_t n = 0; n < before.size(); ++n) {
+    const int64_t from = n > 0 ? before[n - 1] : 1;
+    // A window has a target more than inputs; a short document is read whole.
+    const bool any = is_short ? std::any_of(texts.begin(), texts.end(),
+                                            [&](int64_t t) { return t > from && t <= before[n]; })
+                              : before[n] < longest;
+    if (!any) {
+      left_out.push_back(std::to_string(before[n]));
+      continue;
+    }
+    request->lengths.push_back(before[n]);
+    if (each_counted) request->counts.push_back(counts[n]);
+  }
+  if (left_out.empty()) return "";
+  const std::string all = join(left_out) + " left out: ",
+                    tokens = std::to_string(longest) + " tokens";
+  if (is_short) {
+    return all + "no document of " + shards.source() +
+           " is of that group (longer than the length before, no longer than this)";
+  }
+  if (request->text == PerplexityText::packed) return all + shards.source() + " has " + tokens;
+  return all + "the longest document of " + shards.source() + " has " + tokens;
+}
+
 EvaluatedText::EvaluatedText(const ShardSet& shards, const PerplexityRequest& request)
-    : request_(request), stream_(shards, stretches_of(shards, request)) {
+    : request_(request), stream_(shards, stretches_of(shards, request, &document_counts_)) {
   if (request.text != PerplexityText::packed) {
     documents_ = stream_.parts();
     return;

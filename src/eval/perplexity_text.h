@@ -66,6 +66,20 @@ struct PerplexityRequest {
   std::optional<int64_t> count_at(size_t n) const;
 };
 
+/// Takes the lengths, and counts of theirs, out of `request` that the text has nothing of: windows
+/// that no document, or packed text, is long enough for, or of short documents none. Returns which
+/// and why, "2048, 4096 left out: the longest document of PATH has 900 tokens"; "" where there are
+/// none. Errors: (ExitCode::config) as ShardSet::documents.
+std::string leave_out_lengths(const ShardSet& shards, PerplexityRequest* request);
+
+/// Documents of the data of a text that has any.
+struct DocumentCounts {
+  int64_t all = 0;
+  /// Where long ones are read: with room for a window of the longest length, as all that are read
+  /// have, and of the shortest. Without regard to PerplexityRequest::counts.
+  int64_t of_longest = 0, of_shortest = 0;
+};
+
 /// Tokens [begin, begin + length] of the text, the last of them a target alone.
 struct Window {
   int64_t begin = 0, length = 0;
@@ -93,6 +107,7 @@ class EvaluatedText {
   const TokenStream& stream() const { return stream_; }
   /// Documents that are read, of packed text 0.
   int64_t documents() const { return std::ssize(documents_); }
+  const DocumentCounts& document_counts() const { return document_counts_; }
   /// More than any Window::cluster.
   size_t clusters() const;
   /// What is to be read at the n-th length; empty where nothing asks for it. Windows of one length
@@ -107,6 +122,7 @@ class EvaluatedText {
   Pass pass_of_short(size_t n) const;
 
   const PerplexityRequest& request_;
+  DocumentCounts document_counts_;  // of what stream_ is made of
   TokenStream stream_;
   std::vector<TokenStream::Part> documents_;
 };

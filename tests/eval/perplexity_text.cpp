@@ -315,3 +315,54 @@ TEST_CASE("what a text has not is refused before anything is read") {
   r.counts = {4};
   has(request_refusal(f, r, ExitCode::data), "expected 4 documents of 2 to 70 tokens, found 3");
 }
+
+TEST_CASE("how many documents of how many are read, by the longest length and by the shortest") {
+  TextFixture f;  // of 40 tokens, which the end of a shard cuts to 27, of 20 and of 70
+  const ShardSet shards = ShardSet::open(f.w.path("val"), kVocab);
+  const auto check = [&](const std::vector<int64_t>& lengths, int64_t of_longest,
+                         int64_t of_shortest) {
+    PerplexityRequest r = request();
+    r.lengths = lengths;
+    const DocumentCounts counts = check_perplexity_request(shards, r);
+    CHECK(counts.all == 3);
+    CHECK(counts.of_longest == of_longest);
+    CHECK(counts.of_shortest == of_shortest);
+    const auto result = f.evaluate(r);
+    CHECK(result["documents"] == of_longest);
+    CHECK(result["all_documents"] == 3);
+  };
+  check({8}, 3, 3);
+  check({8, 26}, 2, 3);
+  check({8, 32}, 1, 3);
+  check({19}, 3, 3);
+  check({20, 69}, 1, 2);
+}
+
+TEST_CASE("lengths that the text has nothing of are left out with their counts") {
+  TextFixture f;
+  const ShardSet shards = ShardSet::open(f.w.path("val"), kVocab);
+  const auto left = [&](PerplexityRequest r, const std::vector<int64_t>& lengths,
+                        const std::vector<int64_t>& kept, const std::vector<int64_t>& counts = {}) {
+    r.lengths = lengths;
+    const std::string text = leave_out_lengths(shards, &r);
+    CHECK(r.lengths == kept);
+    CHECK(r.counts == counts);
+    return text;
+  };
+  CHECK(left(request(), {8, 69}, {8, 69}).empty());
+  CHECK(left(request(), {8, 70, 71}, {8}) ==
+        "70, 71 left out: the longest document of " + shards.source() + " has 70 tokens");
+  CHECK(left(request(), {70}, {}) != "");
+  // All in a row they are 130 tokens, without the three that begin documents 127.
+  CHECK(left(packed(), {8, 129}, {8, 129}).empty());
+  CHECK(left(packed(), {8, 130}, {8}) == "130 left out: " + shards.source() + " has 130 tokens");
+  PerplexityRequest r = packed();
+  r.dropped = {1};
+  CHECK(left(r, {126, 127}, {126}) != "");
+  r.counts = {1, 5, 7};
+  CHECK(left(r, {8, 16, 127}, {8, 16}, {1, 5}) != "");
+  r = request();
+  r.text = PerplexityText::short_documents;
+  CHECK(left(r, {20, 40, 70}, {20, 40, 70}).empty());
+  CHECK(left(r, {20, 30, 40, 69}, {20, 30}).find("40, 69 left out: no document of ") == 0);
+}

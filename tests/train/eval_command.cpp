@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -503,6 +504,84 @@ TEST_CASE("lengths that no document has are left out of the final evaluation, wi
   CHECK(o.code == 0);
   CHECK(o.output.find("warning: eval.lengths 4096 left out") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("other/perplexity.json")));
+}
+
+TEST_CASE("eval leaves out lengths that no document has, or refuses them where all are required") {
+  const OneStepRun t;
+  const std::string output = t.w.path("result.json");
+  const auto eval = [&](const std::string& lengths, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--lengths", lengths, "--output", output});
+    return run(t.command(more), threads(1));
+  };
+  const std::string longest = std::to_string([&] {
+    const std::vector<int64_t> lengths = document_lengths(t.w);
+    return *std::max_element(lengths.begin(), lengths.end());
+  }());
+  Outcome o = eval("4096,16");
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("warning: --lengths 4096 left out: the longest document of " +
+                      t.w.path("val") + " has " + longest +
+                      " tokens (--require-all-lengths makes that an error)\n") !=
+        std::string::npos);
+  auto result = nlohmann::json::parse(read_text(output));
+  REQUIRE(result["windows"].size() == 1);
+  CHECK(result["windows"][0]["length"] == 16);
+  REQUIRE(eval("16").code == 0);
+  CHECK(nlohmann::json::parse(read_text(output)) == result);
+
+  const auto refused = [&](const Outcome& outcome, const std::string& text) {
+    INFO(outcome.output);
+    CHECK(outcome.code == static_cast<int>(ExitCode::data));
+    CHECK(outcome.output.find(text) != std::string::npos);
+    CHECK(nlohmann::json::parse(read_text(output)) == result);
+  };
+  refused(eval("4096,16", {"--require-all-lengths"}),
+          "expected a document of at least 4097 tokens");
+  refused(eval("8192,4096"), "expected a document of at least 4097 tokens");
+  refused(eval("8192", {"--text", "packed"}), "expected a stream of at least 8193 tokens");
+  o = eval("8192,64", {"--text", "packed"});
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("warning: --lengths 8192 left out: " + t.w.path("val") + " has ") !=
+        std::string::npos);
+}
+
+TEST_CASE("eval says how many documents its numbers are of, and that the longest length decides") {
+  const OneStepRun t;
+  std::vector<int64_t> lengths = document_lengths(t.w);
+  const auto of_more_than = [&](int64_t tokens) {
+    return std::to_string(
+        std::count_if(lengths.begin(), lengths.end(), [&](int64_t n) { return n > tokens; }));
+  };
+  const std::string all = std::to_string(lengths.size());
+  REQUIRE(of_more_than(48) != of_more_than(16));
+  REQUIRE(of_more_than(16) != all);
+  const auto eval = [&](const char* asked) {
+    const Outcome o = run(t.command({"--lengths", asked}), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return o.output;
+  };
+  const std::string both = eval("16,48"), one = eval("16");
+  CHECK(both.find(of_more_than(48) + " of " + all + " documents, each of more than 48 tokens\n") !=
+        std::string::npos);
+  CHECK(both.find("warning: all lengths are measured on the " + of_more_than(48) +
+                  " documents of " + t.w.path("val") +
+                  " with more than 48 tokens, the longest length; length 16 alone would have " +
+                  of_more_than(16) + ".") != std::string::npos);
+  CHECK(one.find(of_more_than(16) + " of " + all + " documents, each of more than 16 tokens\n") !=
+        std::string::npos);
+  CHECK(one.find("warning") == std::string::npos);
+}
+
+TEST_CASE("eval says why it has no bits per byte") {
+  const OneStepRun t;
+  const Outcome o = run(t.command({"--lengths", "16"}), threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("\nno bits per byte: no manifest next to " + t.w.path("val") +
+                      " names the tokenizer\n") != std::string::npos);
 }
 
 TEST_CASE("a final evaluation whose result cannot be written is refused before the first step") {
