@@ -132,15 +132,33 @@ void refuse_repeated(const std::vector<std::string>& folders) {
   }
 }
 
+/// Error (ExitCode::usage) where the name ends as that of another format does: a picture.pdf that
+/// holds SVG is opened by no program.
+void require_extension(const std::string& path, bool figure) {
+  std::string extension = fs::path(path).extension().string();
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (extension.empty()) return;
+  if (figure ? extension == ".svg" : extension == ".html" || extension == ".htm") return;
+  const std::string name = fs::path(path).replace_extension(figure ? ".svg" : ".html").string();
+  throw Error(ExitCode::usage, "--output",
+              figure ? "a name that ends with .svg, as figures are SVG"
+                     : "a name that ends with .html, as pages are HTML",
+              path,
+              figure ? "write " + name + " and convert that, by rsvg-convert or inkscape"
+                     : "write " + name + "; --figure NAME writes one chart as SVG");
+}
+
 /// A slip in the place of the file's name would replace what a run has written.
 void require_replaceable_report(const ReportArguments& arguments) {
   constexpr int64_t kBeginning = 1024;
   const std::string& path = arguments.output;
   if (path.empty())
     throw Error(ExitCode::usage, "--output", "the name of a file", "none", "give one");
-  const std::string text = beginning_of(path, kBeginning);
   const bool figure = arguments.figure.has_value();
-  if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text, "report"))) return;
+  const std::string text = beginning_of(path, kBeginning);
+  if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text, "report"))) {
+    return require_extension(path, figure);
+  }
   throw Error(
       ExitCode::usage, "--output",
       fmt::format("a new file, or a {} of bamtrain report to replace", figure ? "figure" : "page"),
@@ -178,15 +196,6 @@ std::vector<std::string> names_of(const std::list<NamedRun>& runs) {
   return different.size() == runs.size() ? labels : distinct_ends(folders);
 }
 
-/// Whether the perplexities of two runs are of different data.
-bool on_different_data(const Runs& runs) {
-  std::set<std::string> data;
-  for (const ReportedRun& run : runs) {
-    if (run.record->perplexity) data.insert(run.record->perplexity->data_fingerprint);
-  }
-  return data.size() > 1;
-}
-
 /// A map of a file that an evaluation has written: not of a run.
 int report_retrieval(const ReportArguments& arguments) {
   if (arguments.runs.size() != 1) {
@@ -215,10 +224,9 @@ int run_report(const ReportArguments& arguments) {
                            run.config ? &*run.config : nullptr));
   }
   if (arguments.figure) {
-    if (arguments.figure->starts_with("perplexity") && on_different_data(all)) {
-      note(stderr,
-           "warning: these runs were evaluated on different data: their perplexities do not "
-           "compare");
+    const std::string different = incomparable_perplexities(all);
+    if (arguments.figure->starts_with("perplexity") && !different.empty()) {
+      note(stderr, "warning: " + different);
     }
     output.write(figure_svg(chart_of(all, *arguments.figure), arguments.width));
     output.commit();

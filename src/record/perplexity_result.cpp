@@ -89,6 +89,7 @@ PerplexityResult read_perplexity(const json& value, const std::string& where) {
   out.step = step_of(result);
   out.training_length = result.count("training_length");
   out.data_fingerprint = result.text("data_fingerprint");
+  if (result.has("documents")) out.documents = result.count("documents");
   out.windows = by_length(result, "windows", "length");
   out.last = by_length(result, "last", "length");
   out.bins = by_length(result, "bins", "to");

@@ -31,7 +31,8 @@ struct PerplexityResult {
   std::string data_fingerprint;
   // Ascending. `positions` are bins too, without errors.
   std::vector<LengthPerplexity> windows, last, bins, short_documents = {}, positions = {};
-  bool packed = false;  // errors are by stretch of the text, not by document
+  bool packed = false;    // errors are by stretch of the text, not by document
+  int64_t documents = 0;  // of the data that were read; 0: packed text
 };
 
 /// Columns or rows of a table of lengths: no more than these.

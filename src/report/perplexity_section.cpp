@@ -199,6 +199,21 @@ std::vector<NamedChart> perplexity_charts(const Runs& runs) {
   return out;
 }
 
+std::string incomparable_perplexities(const Runs& runs) {
+  std::set<std::string> data;
+  std::set<int64_t> documents;
+  for (const ReportedRun& run : runs) {
+    const auto& result = run.record->perplexity;
+    if (!result) continue;
+    data.insert(result->data_fingerprint);
+    documents.insert(result->documents);
+  }
+  if (data.size() < 2 && documents.size() < 2) return "";
+  return fmt::format(
+      "these runs were evaluated on different {}: their perplexities do not compare",
+      data.size() > 1 ? "data" : "documents of the same data, as their longest lengths differ");
+}
+
 std::string perplexity_section(const Runs& runs) {
   std::string protocols, notes;
   bool errors = false, packed = false;
@@ -214,19 +229,18 @@ std::string perplexity_section(const Runs& runs) {
                             [](const LengthPerplexity& p) { return p.error.has_value(); });
     }
   }
-  std::set<std::string> data;
   for (const ReportedRun& run : runs) {
     const auto& result = run.record->perplexity;
     if (!result) continue;
-    data.insert(result->data_fingerprint);
     const std::vector<HistoryLine>& lines = run.record->metrics.lines();
     if (lines.empty() || lines.back().step == result->step) continue;
     notes += fmt::format("<p>{} was evaluated at step {}.</p>\n", escaped(run.name),
                          number_text(static_cast<double>(result->step), 15));
   }
-  if (data.size() > 1) {
-    notes +=
-        "<p>These runs were evaluated on different data: their perplexities do not compare.</p>\n";
+  std::string different = incomparable_perplexities(runs);
+  if (!different.empty()) {
+    different[0] = 'T';
+    notes += "<p>" + different + ".</p>\n";
   }
   if (errors)
     protocols += errors_note(packed ? "documents, or stretches of packed text" : "documents");
@@ -249,7 +263,8 @@ std::string report_plot(const std::vector<ReportedRun>& runs) {
   }
   const std::string title =
       all_last ? last_title(tokens.size() == 1 ? *tokens.begin() : 0) : "perplexity against length";
-  return terminal_plot(title, series);
+  const std::string plot = terminal_plot(title, series), note = incomparable_perplexities(runs);
+  return plot.empty() || note.empty() ? plot : plot + note + "\n";
 }
 
 std::string perplexity_plot(const PerplexityResult& result) {

@@ -39,9 +39,13 @@ struct ConfigDifference {
 /// parameters do not fit its model.
 std::string report_html(const Runs& runs, const std::vector<ConfigDifference>& differences);
 
+/// "these runs were evaluated on different data: their perplexities do not compare", or on
+/// different documents of the same data, as the longest length decides; "" where they were not.
+std::string incomparable_perplexities(const Runs& runs);
+
 /// Perplexity against length of all runs, see terminal_plot.h: of the last tokens of each window
-/// where all that were evaluated have that, else of whole windows. "" where there is nothing to
-/// plot.
+/// where all that were evaluated have that, else of whole windows, with incomparable_perplexities
+/// below. "" where there is nothing to plot.
 std::string report_plot(const Runs& runs);
 
 /// The same of one evaluation: a line per protocol.

@@ -180,8 +180,23 @@ TEST_CASE("perplexities on different data are said not to compare") {
   const std::string note = "evaluated on different data";
   CHECK(report_html(runs, {}).find(note) != std::string::npos);
   CHECK(report_plot(runs).find("perplexity against length\n") == 0);
+  CHECK(
+      report_plot(runs).ends_with("\nthese runs were evaluated on different data: their "
+                                  "perplexities do not compare\n"));
   b.perplexity->data_fingerprint = "f";
-  CHECK(report_html(runs, {}).find(note) == std::string::npos);
+  const auto nowhere = [&](const std::string& text) {
+    CHECK(report_html(runs, {}).find(text) == std::string::npos);
+    CHECK(report_plot(runs).find(text) == std::string::npos);
+  };
+  nowhere(note);
+  // The same data, of which the longest length chose.
+  a.perplexity->documents = b.perplexity->documents = 14;
+  nowhere("do not compare");
+  b.perplexity->documents = 8;
+  const std::string of_documents =
+      "hese runs were evaluated on different documents of the same data";
+  CHECK(report_html(runs, {}).find("<p>T" + of_documents) != std::string::npos);
+  CHECK(report_plot(runs).find("\nt" + of_documents) != std::string::npos);
 }
 
 TEST_CASE("errors stand beside their figures, where the files have any") {

@@ -341,6 +341,42 @@ TEST_CASE("report leaves files that are no pages alone") {
   CHECK(report(w.path("empty")) == 0);
 }
 
+TEST_CASE("a report under the name of another format is refused, and nothing is written") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const auto report = [&](const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {bamtrain_program(), "report", w.path("out"), "-o",
+                                        w.path(name)};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome o = run(command);
+    INFO(o.output);
+    CHECK(o.code == (fs::exists(w.path(name)) ? 0 : 2));
+    return o.output;
+  };
+  const std::vector<std::string> figure = {"--figure", "loss"};
+  for (const std::string name : {"x.png", "x.pdf", "x.html", "x.PDF"}) {
+    const std::string output = report(name, figure);
+    CHECK(output.find("--output: expected a name that ends with .svg, as figures are SVG, found " +
+                      w.path(name) + "; remedy: write " + w.path("x.svg") + " and convert") !=
+          std::string::npos);
+    CHECK_FALSE(fs::exists(w.path(name)));
+  }
+  for (const std::string name : {"x.pdf", "x.svg", "x.md"}) {
+    CHECK(report(name).find("--output: expected a name that ends with .html") != std::string::npos);
+    CHECK_FALSE(fs::exists(w.path(name)));
+  }
+  for (const std::string name : {"ok.svg", "ok.SVG", "figure"}) {
+    report(name, figure);
+    CHECK(fs::exists(w.path(name)));
+  }
+  for (const std::string name : {"ok.html", "ok.htm", "page"}) {
+    report(name);
+    CHECK(fs::exists(w.path(name)));
+  }
+}
+
 TEST_CASE("a line that the report refuses is refused by a resume, at the same place") {
   const Workplace w;
   const std::string config = write_config(w, "run.json", small_run(w));
