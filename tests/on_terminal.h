@@ -32,7 +32,7 @@ inline std::string on_terminal(int columns, const std::function<void()>& child) 
   }
   std::string text;
   char piece[4096];
-  for (ssize_t n; (n = read(terminal, piece, sizeof piece)) > 0;) {  // an error at the end
+  for (ssize_t n; (n = ::read(terminal, piece, sizeof piece)) > 0;) {  // an error at the end
     text.append(piece, static_cast<size_t>(n));
   }
   close(terminal);

@@ -38,6 +38,15 @@ std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, in
   return make_cpu_backend();
 }
 
+std::unique_ptr<Backend> make_plan_without_device(DeviceKind device) {
+#ifdef BAMTRAIN_CUDA
+  if (device == DeviceKind::cuda && cuda_devices() == 0) return make_cuda_plan();
+#else
+  static_cast<void>(device);
+#endif
+  return nullptr;
+}
+
 Machinery machinery_of(Backend& backend, int processes) {
   Machinery m;
   m.libraries["oneDNN"] = onednn_version();

@@ -14,6 +14,11 @@ namespace bamtrain {
 /// Error (device, config): no such device, or a precision that it has not.
 std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, int local_rank);
 
+/// The backend that a run would be planned by: where device is cuda, this build has it and the
+/// machine has no GPU, one without a device (make_cuda_plan); else none. Error (device): the driver
+/// does not work.
+std::unique_ptr<Backend> make_plan_without_device(DeviceKind device);
+
 /// What such a backend computes on and with, for the run's record.
 struct Machinery {
   std::string gpu;                               // "NVIDIA H200"; empty: none

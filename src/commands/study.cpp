@@ -24,6 +24,7 @@
 #include "data/shard_set.h"
 #include "model/parameters.h"
 #include "ops/cuda/cuda.h"
+#include "record/progress.h"
 #include "report/run.h"
 #include "run/matrix_rate.h"
 #include "run/train.h"
@@ -177,6 +178,28 @@ void write_tables(const Study& study, const std::vector<StudyRun>& runs) {
   write_file(study.out_dir + "/study.html", study_page(table, trained_lengths(runs)));
 }
 
+/// Error (ExitCode::io) for the first folder that the study would make and could not.
+void check_places(const Study& study, const std::vector<StudyRun>& runs) {
+  std::vector<std::string> folders = {study.out_dir};
+  for (const char* part : {"configs", "logs", "diverged"}) {
+    folders.push_back(study.out_dir + "/" + part);
+  }
+  bool to_do = false;  // one that has ended may lie where nobody writes any more
+  for (const StudyRun& run : runs) {
+    const RunState::Kind kind = state_of(study, run).kind;
+    to_do |= kind == RunState::Kind::to_do || kind == RunState::Kind::begun;
+    if (kind == RunState::Kind::to_do) folders.push_back(run.folder);
+  }
+  if (!to_do) return;
+  for (const std::string& folder : folders) {
+    try {
+      require_folders_can_be_made(folder);
+    } catch (const Error& e) {
+      throw e.or_else("change " + study.file + ": out_dir");
+    }
+  }
+}
+
 /// Seconds of steps that a run took so far; 0: its metrics.jsonl does not say.
 double seconds_of(const StudyRun& run) try {
   RunReader reader(run.folder);
@@ -242,8 +265,9 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
                                  : 0;
   if (to_do == 0) return code;
   if (seconds_done > 0) {
-    tell(fmt::format("training takes about {:.2g} hours more, at the pace of those that are done\n",
-                     flops_open * seconds_done / flops_done / 3600 / std::min(jobs, to_do)));
+    tell(fmt::format(
+        "training takes about {} more, at the pace of those that are done\n",
+        format_duration(flops_open * seconds_done / flops_done / std::min(jobs, to_do))));
     return code;
   }
   const StudyRun& first = runs.front();
@@ -251,10 +275,8 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
   const double rate = measure_matrix_rate(*backend, activation_dtype(first.config.train.precision));
   // Runs share the cores of one machine; GPUs they have to themselves.
   const double together = backend->memory().on_host() ? 1 : std::min(jobs, to_do);
-  tell(
-      fmt::format("training takes {:.2g} hours at least, at the rate of matrix products ({:.4g} "
-                  "FLOP/s)\n",
-                  flops_open / rate / 3600 / together, rate));
+  tell(fmt::format("training takes {} at least, at the rate of matrix products ({:.4g} FLOP/s)\n",
+                   format_duration(flops_open / rate / together), rate));
   return code;
 }
 
@@ -281,6 +303,7 @@ int run(const StudyArguments& arguments) {
         fmt::format("{} of {} runs are in the folders that take_over names\n", taken, runs.size()));
   }
   if (arguments.dry_run) {
+    check_places(study, runs);
     return print_plan(study, runs, settings.jobs);
   }
   check_others(study, runs);

@@ -132,8 +132,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run.beside = [&run, local_rank = comm.local_rank()] {
       return make_backend(run.config.device, run.config.train.precision, local_rank);
     };
-    backend = run.beside();
-    machinery = machinery_of(*backend, comm.size());
+    if (arguments.dry_run) backend = make_plan_without_device(run.config.device);
+    run.has_device = backend == nullptr;
+    if (run.has_device) {
+      backend = run.beside();
+      machinery = machinery_of(*backend, comm.size());
+    }
     run.gpu = machinery.gpu;
     run.libraries = machinery.libraries;
     if (first) run.report_bytes = LiveReport::bytes(run.config);

@@ -321,6 +321,21 @@ void make_folders(const std::string& path) {
   sync_folder(above);
 }
 
+void require_folders_can_be_made(const std::string& path) {
+  std::string there = path;
+  struct stat found = {};
+  while (::stat(there.c_str(), &found) != 0) {
+    const int error = errno;
+    const std::string above = parent_folder(there);
+    if (error != ENOENT || above == there) file_failed(path, "a folder that can be made", error);
+    there = above;
+  }
+  if (!S_ISDIR(found.st_mode)) file_failed(there, "a folder", ENOTDIR);
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+    file_failed(there, "a folder that can be written to", errno);
+  }
+}
+
 std::string make_new_folder(const std::string& prefix) {
   std::string made;
   const auto draw = [&](const std::string& chance) { return prefix + chance; };

@@ -107,6 +107,9 @@ void make_folder(const std::string& path);
 /// Makes the folder and those above it that are missing, each on the disk when it is done. There
 /// already: no error.
 void make_folders(const std::string& path);
+/// Error where make_folders(path), and a file in that folder, would fail for what shows already: a
+/// file in the way, permissions. Changes nothing.
+void require_folders_can_be_made(const std::string& path);
 /// A new folder `prefix`XXXX, four letters and digits that make the name free; its path.
 std::string make_new_folder(const std::string& prefix);
 /// Puts a folder's entries on the disk: files created in it, renames into and out of it.

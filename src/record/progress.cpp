@@ -25,6 +25,9 @@ double in_seconds(std::chrono::steady_clock::duration d) {
 }  // namespace
 
 std::string format_duration(double s) {
+  constexpr double kYear = 365.25 * 86400;
+  if (s >= 1e6 * kYear) return fmt::format("{:.3g} years", s / kYear);
+  if (s >= kYear) return fmt::format("{:.1f} years", s / kYear);
   const auto t = static_cast<int64_t>(s + 0.5);
   if (t < 60) return fmt::format("{}s", t);
   if (t < 3600) return fmt::format("{}m{:02}s", t / 60, t % 60);

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
 #include "core/checked.h"
+#include "core/durable_file.h"
 #include "core/utf8.h"
 #include "eval/perplexity.h"
 #include "model/parameter_parts.h"
@@ -50,7 +52,13 @@ int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
   return std::max(tasks, masters + perplexity_bytes(model, c.eval.lengths));
 }
 
-/// A line per source: what it holds and, of a mixture, how much of it `windows` windows are.
+/// "0.25", "438", "24000": three digits at least, and no exponent.
+std::string epochs_text(double epochs) {
+  return epochs < 100 ? fmt::format("{:.3g}", epochs) : fmt::format("{:.0f}", epochs);
+}
+
+/// A line per source: what it holds, how often `windows` windows see it and, of a mixture, how much
+/// of them it is.
 void print_training_data(const Sequences& data, int64_t windows) {
   const std::vector<Source>& sources = data.shard_sources();
   std::vector<double> weights;
@@ -61,21 +69,19 @@ void print_training_data(const Sequences& data, int64_t windows) {
     const ShardSet& shards = *sources[i].shards;
     const std::string label = weights.size() > 1 ? printable(shards.source()) : "training";
     fmt::print("  {:<28} {:>12} tokens in {} shards", label, shards.tokens(), shards.size());
-    if (weights.size() > 1) {
-      const double epochs = static_cast<double>(windows) * shares[i] /
-                            static_cast<double>(data.shards()->windows_per_epoch(i));
-      fmt::print(", {:.4g} % of the windows, {:.4g} epochs", 100 * shares[i], epochs);
-    }
-    fmt::print("\n");
+    if (weights.size() > 1) fmt::print(", {:.4g} % of the windows", 100 * shares[i]);
+    const double epochs = static_cast<double>(windows) * shares[i] /
+                          static_cast<double>(data.shards()->windows_per_epoch(i));
+    fmt::print(", {} epochs\n", epochs_text(epochs));
   }
   for (size_t i = 0; i < data.tasks().size(); ++i) {
     const Task& task = *data.tasks()[i].task;
     const double share = shares[sources.size() + i];
     if (task.count() > 0) {
       fmt::print(
-          "  {:<28} {:>12} examples of up to {} inputs, {:.4g} % of the sequences, {:.4g} epochs\n",
+          "  {:<28} {:>12} examples of up to {} inputs, {:.4g} % of the sequences, {} epochs\n",
           task.info().name, task.count(), task.most_inputs(), 100 * share,
-          static_cast<double>(windows) * share / static_cast<double>(task.count()));
+          epochs_text(static_cast<double>(windows) * share / static_cast<double>(task.count())));
       continue;
     }
     fmt::print("  {:<28} {:>12} to {} source tokens, {:.4g} % of the sequences\n", task.info().name,
@@ -105,13 +111,30 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
   Trainer trainer(c, backend, 0, processes, Trainer::Data::absent);
   const ParameterLayout& layout = trainer.layout();
-  const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", printable(text)); };
-  if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(run, layout, warn);
+  const auto note = [](const std::string& text) { fmt::print("{}\n", printable(text)); };
+  const Warn warn = [&](const std::string& text) { note("warning: " + text); };
+  try {
+    require_folders_can_be_made(c.out_dir);
+  } catch (const Error& e) {
+    throw e.or_else("change out_dir");
+  }
+  const std::optional<Checkpoint> checkpoint = find_checkpoint(c, warn);
+  if (checkpoint) {
+    note(fmt::format("resumes from {} at step {}", checkpoint->folder, checkpoint->step));
+  } else if (!c.init_from.folder.empty()) {
+    check_init_from(run, layout, warn);
+    note("starts from the weights in " + c.init_from.folder);
+  }
   const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
-  const double rate = measure_matrix_rate(backend, A);
   const int64_t end = last_step(c.train);
-  const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
+  const int64_t steps = std::max<int64_t>(end - (checkpoint ? checkpoint->step : 0), 0);
+  const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(steps);
+  // A plan is worth having on a processor, or without the GPU, that the run is not for.
+  double rate = 0;
+  const std::optional<Error> of_rate = error_of(ExitCode::device, [&] {
+    if (run.has_device) rate = measure_matrix_rate(backend, A);
+  });
   const int64_t messages = communicator_bytes(processes);
   const TaskMeasures::Memory tasks =
       run.tasks != nullptr ? run.tasks->memory(backend) : TaskMeasures::Memory{};
@@ -138,10 +161,15 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   print_mebibytes("beside it: tasks", beside);
   print_mebibytes("after it: evaluation", evaluation);
   fmt::print("time\n");
-  fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,
-             backend.name(), name_of(A));
-  fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
-             format_duration(tokens * flops / rate / processes), end, processes);
+  if (rate > 0) {
+    fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,
+               backend.name(), name_of(A));
+    fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
+               format_duration(tokens * flops / rate / processes), steps, processes);
+  } else {
+    fmt::print("  {:<28} {}\n", "not known",
+               of_rate ? "no matrix products, see the error below" : "no GPU here to measure");
+  }
   const std::optional<Error> of_data = error_of(ExitCode::data, [&] {
     trainer.open_data();
     fmt::print("data\n");
@@ -149,9 +177,12 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
     fmt::print("  {:<28} {:>12} {}\n", "validation", trainer.validation_sequences(),
                c.data.val_task ? "sequences" : "windows");
   });
-  if (of_memory && of_data) throw of_memory->with(of_data->what());
-  if (of_memory) throw Error(*of_memory);
-  if (of_data) throw Error(*of_data);
+  std::optional<Error> wrong;
+  for (const std::optional<Error>* e : {&of_memory, &of_rate, &of_data}) {
+    if (*e) wrong.emplace(wrong ? wrong->with((*e)->what()) : **e);
+  }
+  if (wrong) throw Error(*wrong);
+  if (checkpoint) check_fits(run, *checkpoint, trainer, note);
 }
 
 }  // namespace bamtrain

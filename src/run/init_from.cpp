@@ -96,6 +96,13 @@ class Fit {
 
   bool is_new(const Parameter& p) const { return new_name(p) != from_.absent.end(); }
 
+  /// The folder's values of `p`, of which there are p.size. REQUIRES: check() and not is_new(p).
+  void read(const Parameter& p, float* values) const {
+    const SourceTensor& tensor = source_.all().at(p.name);
+    tensor.read(values);
+    check_values(p, values, tensor.place.file->path(), "use another folder");
+  }
+
   /// What init_from.new names by its group, or by a parameter.
   NewParts new_parts() const {
     const auto has = [this](const char* group) {
@@ -192,18 +199,20 @@ Fit checked_fit(const TrainRun& run, const ParameterLayout& layout, const Warn& 
 }  // namespace
 
 void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn) {
-  checked_fit(run, layout, warn);
+  const Fit fit = checked_fit(run, layout, warn);
+  std::vector<float> values;
+  for (const Parameter& p : layout.all()) {
+    if (fit.is_new(p)) continue;
+    values.resize(static_cast<size_t>(p.size));
+    fit.read(p, values.data());
+  }
 }
 
 nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn) {
   const Fit fit = checked_fit(run, layout, warn);
   for (const Parameter& p : layout.all()) {
-    if (fit.is_new(p)) continue;
-    const SourceTensor& tensor = fit.source().all().at(p.name);
-    float* const values = masters.slice(0, p.offset, p.size).ptr<float>();
-    tensor.read(values);
-    check_values(p, values, tensor.place.file->path(), "use another folder");
+    if (!fit.is_new(p)) fit.read(p, masters.slice(0, p.offset, p.size).ptr<float>());
   }
   nlohmann::json files = nlohmann::json::object();
   for (const std::string& name : fit.source().files()) {

@@ -18,7 +18,8 @@ inline constexpr const char* kInitializedFrom = "initialized_from";
 /// besides; what init_from.new names it must not have. What no shape shows is compared as
 /// check_init_from_settings and check_init_from_state have it, moments as
 /// check_init_from_optimizer. Error (ExitCode::checkpoint) naming the tensor, what the model needs,
-/// what the folder has, and the key to change.
+/// what the folder has, and the key to change. Reads what read_init_from would and refuses the same
+/// values and digests.
 void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn);
 
 /// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the

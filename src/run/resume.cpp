@@ -71,7 +71,7 @@ std::string join_names(const std::vector<std::string>& names) {
 
 /// Of the keys that differ and must not, takes out those that say how long the run is, where the
 /// steps already done do not depend on it. Error (ExitCode::config) where they do.
-void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& progress,
+void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn& note,
                   std::vector<std::string>* refused) {
   const auto is_length = [](const std::string& key) {
     return key == "train.steps" || key == "schedule.decay_steps";
@@ -94,7 +94,7 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& p
   const int64_t independent = std::min(steps_independent_of_length(earlier, earlier_steps),
                                        steps_independent_of_length(c.schedule, steps));
   if (done <= independent) {
-    progress.note(
+    note(
         fmt::format("train.steps {} (before: {}), schedule.decay_steps {} ({}): the "
                     "learning rates so far are the same",
                     steps, earlier_steps, c.schedule.decay_steps, earlier.decay_steps));
@@ -151,51 +151,6 @@ std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& ch
            "or model.norm.eps";
   }
   return "";
-}
-
-/// REQUIRES: check_run_state has accepted the checkpoint.
-void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
-                Progress& progress) {
-  if (run.config.train.steps < checkpoint.step) {
-    throw Error(ExitCode::config, "train.steps",
-                fmt::format("at least the {} steps of {}", checkpoint.step, checkpoint.folder),
-                std::to_string(run.config.train.steps),
-                "raise it, or resume from an earlier checkpoint");
-  }
-  const nlohmann::json& before = checkpoint.state["config"];
-  std::vector<std::string> refused = run.refused_keys(before);
-  check_length(run, checkpoint, progress, &refused);
-  if (!refused.empty()) {
-    const std::string fixed = why_fixed(refused, checkpoint, trainer);
-    throw Error(ExitCode::config, join_names(refused),
-                "the values that " + checkpoint.folder + " was trained with",
-                "others (" + differences(refused, before, run.resolved) + ")",
-                fixed.empty() ? "set them back, name them in checkpoint.allow_change, or start a "
-                                "new run in another out_dir"
-                              : "set them back, or start a new run in another out_dir; " + fixed);
-  }
-  const auto& allow = run.config.checkpoint.allow_change;
-  const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
-                          std::find(allow.begin(), allow.end(), "data") != allow.end();
-  const nlohmann::json& data = checkpoint.state["data"];
-  const std::vector<Source>& sources = trainer.training_data().shard_sources();
-  const nlohmann::json now = describe_data(trainer.training_data());
-  require_same_data(data, now, sources.size() == 1 ? sources[0].shards->source() : "data.train",
-                    other_data, checkpoint.folder);
-  if (const std::string compared = compared_data(data, now); !compared.empty()) {
-    progress.note(compared);
-  }
-  const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
-                                 int64_t per_step) {
-    const std::string where = checkpoint.folder + "/state.json: " + path;
-    const int64_t expected = checked_mul(checkpoint.step, per_step, where);
-    if (object[key].get<int64_t>() == expected) return;
-    throw Error(ExitCode::checkpoint, where,
-                fmt::format("{}, {} for each of {} steps", expected, per_step, checkpoint.step),
-                object[key].dump(), "use another checkpoint");
-  };
-  require_count(checkpoint.state, "tokens", "tokens", run.config.train.tokens_per_step);
-  require_count(data, "windows", "data.windows", trainer.sequences_per_step());
 }
 
 /// Parameters, and moments, to their initial values, or to those that init_from names.
@@ -269,6 +224,50 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
               "choose another out_dir, or move the later checkpoints elsewhere");
 }
 
+void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
+                const Warn& note) {
+  if (run.config.train.steps < checkpoint.step) {
+    throw Error(ExitCode::config, "train.steps",
+                fmt::format("at least the {} steps of {}", checkpoint.step, checkpoint.folder),
+                std::to_string(run.config.train.steps),
+                "raise it, or resume from an earlier checkpoint");
+  }
+  const nlohmann::json& before = checkpoint.state["config"];
+  std::vector<std::string> refused = run.refused_keys(before);
+  check_length(run, checkpoint, note, &refused);
+  if (!refused.empty()) {
+    const std::string fixed = why_fixed(refused, checkpoint, trainer);
+    throw Error(ExitCode::config, join_names(refused),
+                "the values that " + checkpoint.folder + " was trained with",
+                "others (" + differences(refused, before, run.resolved) + ")",
+                fixed.empty() ? "set them back, name them in checkpoint.allow_change, or start a "
+                                "new run in another out_dir"
+                              : "set them back, or start a new run in another out_dir; " + fixed);
+  }
+  const auto& allow = run.config.checkpoint.allow_change;
+  const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
+                          std::find(allow.begin(), allow.end(), "data") != allow.end();
+  const nlohmann::json& data = checkpoint.state["data"];
+  const std::vector<Source>& sources = trainer.training_data().shard_sources();
+  const nlohmann::json now = describe_data(trainer.training_data());
+  require_same_data(data, now, sources.size() == 1 ? sources[0].shards->source() : "data.train",
+                    other_data, checkpoint.folder);
+  if (const std::string compared = compared_data(data, now); !compared.empty()) {
+    note(compared);
+  }
+  const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
+                                 int64_t per_step) {
+    const std::string where = checkpoint.folder + "/state.json: " + path;
+    const int64_t expected = checked_mul(checkpoint.step, per_step, where);
+    if (object[key].get<int64_t>() == expected) return;
+    throw Error(ExitCode::checkpoint, where,
+                fmt::format("{}, {} for each of {} steps", expected, per_step, checkpoint.step),
+                object[key].dump(), "use another checkpoint");
+  };
+  require_count(checkpoint.state, "tokens", "tokens", run.config.train.tokens_per_step);
+  require_count(data, "windows", "data.windows", trainer.sequences_per_step());
+}
+
 /// The folder outside out_dir from which the run once started; "" where there is none.
 std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
   const fs::path folder = canonical(checkpoint.folder);
@@ -289,7 +288,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
       beginning.optimizer_steps = optimizer_steps(beginning.initialized_from, "");
       return;
     }
-    check_fits(run, *checkpoint, trainer, progress);
+    check_fits(run, *checkpoint, trainer, [&](const std::string& text) { progress.note(text); });
     step = checkpoint->step;
     beginning.checkpoint = checkpoint->folder;
     beginning.started_from = started_from(run.config, *checkpoint);

@@ -24,6 +24,12 @@ void require_untouched(const std::string& out_dir);
 /// looked at.
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn);
 
+/// Error (config): the run has settings that the checkpoint's steps do not allow; (data): other
+/// data; (checkpoint): counts that are not those of its steps. `note` is told what was compared.
+/// REQUIRES: find_checkpoint gave it; the trainer's data are open.
+void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
+                const Warn& note);
+
 struct Beginning {
   int64_t step = 0;
   int64_t optimizer_steps = 0;  // before the run's first, of moments that init_from has taken

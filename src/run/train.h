@@ -21,6 +21,7 @@ namespace bamtrain {
 struct TrainRun {
   RunConfig config;
   nlohmann::json resolved;  // the config as it is stored with every checkpoint
+  bool has_device = true;   // false: it is planned for a GPU that is not here
   std::string gpu;          // for starts.json, as RunStart's in record/provenance.h
   std::map<std::string, std::string> libraries;
   /// The keys in which `resolved` differs from a checkpoint's config and must not.
@@ -59,9 +60,11 @@ double attention_flops_per_token(const ModelConfig& config, int64_t T);
 /// multiplied).
 double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
 
-/// Prints what --dry-run promises: parameters, tokens per step, FLOPs per token, memory, time.
+/// Prints what --dry-run promises: parameters, tokens per step, FLOPs per token, memory, time, and
+/// how often the data are seen. Checks what the run would go on from or begin with, digests too.
 /// Opens the data last, so that errors in it show behind all that does not need it; memory that
-/// does not fit (ExitCode::device) is an Error at the end too. Starts nothing.
+/// does not fit and a precision that the processor does not multiply in (ExitCode::device) are
+/// Errors at the end too. Starts nothing.
 void dry_run(const TrainRun& run, Backend& backend, int processes);
 
 /// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or

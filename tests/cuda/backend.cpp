@@ -1,11 +1,19 @@
 // What the CUDA backend's own part does beside operations: recordings, and what it says of memory.
 
+#include <cstdio>
 #include <stdexcept>
 
 #include "catch.h"
+#include "config/reader.h"
 #include "core/error.h"
 #include "cuda/device.h"
 #include "engine/calls.h"
+#include "model/model.h"
+#include "on_terminal.h"
+#include "ops/cuda/cuda.h"
+#include "priors/registry.h"
+#include "run/train.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -52,6 +60,60 @@ TEST_CASE("a plan that does not fit is told what there is, and never less than n
                               "being for its libraries, found 513 MiB") != std::string::npos);
   CHECK(refusal(200, 1).find("expected at most 0 MiB, of the 200") != std::string::npos);
   CHECK(refusal(200, 1).find("end the programs") != std::string::npos);
+}
+
+TEST_CASE("a plan without a device is the device's, and gives no memory") {
+  ModelConfig c;
+  c.vocab = 64;
+  c.width = 32;
+  c.layers = 2;
+  c.heads = c.kv_heads = 2;
+  c.mlp.hidden = 64;
+  c.attention.prior = PriorChoice(*find_prior("bam"));
+  c.attention.scale = ScaleChoice(*find_scale("ssmax"));
+  const Device device = cuda_device();
+  const std::unique_ptr<Backend> absent = make_cuda_plan();
+  const auto table = [&](Backend& backend, Dtype t) {
+    Arena arena;
+    Model model(c, 64, backend, t);
+    model.plan(arena, 4, 64, ModelUse::training);
+    return arena.table();
+  };
+  for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
+    CHECK(table(*absent, t) == table(*device.backend, t));
+  }
+  CHECK_FALSE(absent->memory().on_host());
+  CHECK_NOTHROW(absent->memory().check_fits(int64_t{1} << 50));
+  CHECK_THROWS_AS(absent->memory().allocate(1), Error);
+}
+
+TEST_CASE("a dry run for a GPU that is not here tells its memory, and of time nothing") {
+  TrainRun run;
+  run.config = read_run_config_text(R"({
+    "config_version": 2,
+    "out_dir": "none",
+    "device": "cuda",
+    "model": {"width": 32, "layers": 1, "heads": 2, "mlp": {"hidden": 64}},
+    "data": {"train": {"task": "copy", "length": [3, 9]}},
+    "train": {"steps": 4, "sequences_per_step": 8, "micro_batch": 4, "precision": "bf16"}
+  })",
+                                    "run.json", {});
+  run.has_device = false;
+  const std::unique_ptr<Backend> absent = make_cuda_plan();
+  const std::string told = on_terminal(100, [&] {
+    try {
+      dry_run(run, *absent, 1);
+      std::puts("ended well");
+    } catch (const std::exception& e) {
+      std::puts(e.what());
+    }
+  });
+  INFO(told);
+  CHECK(told.find("memory of one process\r\n  activations ") != std::string::npos);
+  CHECK(told.find("  not known                    no GPU here to measure\r\n") !=
+        std::string::npos);
+  CHECK(told.find("FLOP/s") == std::string::npos);
+  CHECK(told.ends_with("ended well\r\n"));
 }
 
 }  // namespace

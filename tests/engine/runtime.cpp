@@ -54,6 +54,7 @@ int64_t free_memory() { return engine::free_bytes; }
 
 struct WorkStream::State {};
 WorkStream::WorkStream() = default;
+WorkStream::WorkStream(NoDevice) {}
 WorkStream::~WorkStream() = default;
 Stream WorkStream::get() const { return nullptr; }
 void WorkStream::upload(void* to, const void* from, int64_t bytes) {

@@ -114,8 +114,30 @@ TEST_CASE("a dry run says what is done and what is not, and trains nothing") {
   write_base(w);
   const Outcome o = finish(write_study(w, small_study(w)), {"--dry-run"});
   CHECK(o.output.find("6 runs: 0 done, 6 to do, 1 at a time") != std::string::npos);
-  CHECK(o.output.find("hours at least") != std::string::npos);
+  CHECK(o.output.find("s at least, at the rate of matrix products") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("study")));
+}
+
+TEST_CASE("a dry run refuses folders that the study cannot make") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  const auto refused = [&](const std::string& place) {
+    const Outcome o = run(command(write_study(w, j), {"--dry-run"}), threads(2));
+    INFO(o.output);
+    CHECK(o.code == 6);
+    CHECK(o.output.find("bamtrain: " + place + ": expected a folder") != std::string::npos);
+    CHECK(o.output.find(": out_dir") != std::string::npos);
+  };
+  std::ofstream(w.path("file")) << "";
+  j["out_dir"] = w.path("file");
+  refused(w.path("file"));
+  j["out_dir"] = w.path("file/study");
+  refused(w.path("file/study"));
+  j["out_dir"] = w.path("study");
+  std::filesystem::create_directories(w.path("study/runs"));
+  std::ofstream(w.path("study/runs/alibi_seed-1")) << "";
+  refused(w.path("study/runs/alibi_seed-1"));
 }
 
 TEST_CASE("a run that diverges is said to have, once; one that fails fails the study") {

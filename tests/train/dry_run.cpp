@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <string>
 
@@ -177,4 +178,100 @@ TEST_CASE("--dry-run tells what a run needs without its data, and then what they
   const size_t time = o.output.find("\ntime\n"), error = o.output.find("bamtrain: ");
   REQUIRE(error != std::string::npos);
   CHECK(time < error);
+}
+
+TEST_CASE("--dry-run says how often the data are seen, and durations in years") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);  // 40,000 tokens: 624 windows of 64 and a target
+  const auto line = [](const std::string& output, const std::string& label) {
+    const size_t at = output.find("\n  " + label);
+    REQUIRE(at != std::string::npos);
+    return output.substr(at + 1, output.find('\n', at + 1) - at - 1);
+  };
+  Outcome o = dry_run(write_config(w, "run.json", c));
+  REQUIRE(o.code == 0);
+  INFO(o.output);
+  // 8 steps of 16 sequences.
+  CHECK(line(o.output, "training").find("40000 tokens in 1 shards, 0.205 epochs") !=
+        std::string::npos);
+  c["train"]["steps"] = 936000;
+  c["train"]["stop_at"] = 0;
+  o = dry_run(write_config(w, "run.json", c));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(line(o.output, "training").find("40000 tokens in 1 shards, 24000 epochs") !=
+        std::string::npos);
+  c["train"]["steps"] = 1000000000000;
+  o = dry_run(write_config(w, "run.json", c));
+  INFO(o.output);
+  CHECK(
+      std::regex_search(line(o.output, "at least"), std::regex(" [0-9.e+]+ years for 10+ steps")));
+}
+
+TEST_CASE("--dry-run checks what the run would go on from, and goes on to the rest") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const std::string config = write_config(w, "run.json", c);
+  const auto with = [&](const std::vector<std::string>& overrides) {
+    auto command = bamtrain_command(config, overrides);
+    command.push_back("--dry-run");
+    return run(command, threads(1));
+  };
+  const auto refused = [&](const std::vector<std::string>& overrides, int code,
+                           const std::string& text) {
+    const Outcome o = with(overrides);
+    INFO(o.output);
+    CHECK(o.code == code);
+    CHECK(o.output.find(text) != std::string::npos);
+  };
+  refused({"checkpoint.resume=nowhere"}, 5,
+          "checkpoint.resume: expected auto, never, or the folder");
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=3"}), threads(1)).code == 0);
+  const std::string checkpoint = w.path("out/checkpoint-00000003");
+  const Outcome o = with({});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("resumes from " + checkpoint + " at step 3\n") != std::string::npos);
+  CHECK(o.output.find(" for 5 steps on 1 process(es)") != std::string::npos);
+  refused({"checkpoint.resume=never"}, 3, "an empty or absent out_dir");
+  refused({"seed=8"}, 3, "seed: expected the values that " + checkpoint + " was trained with");
+  refused({"train.steps=2", "schedule.warmup_steps=1"}, 3, "train.steps: expected at least the 3");
+  // A flipped bit of the parameters, in the run's own checkpoint and in one to begin with.
+  std::filesystem::copy(checkpoint, w.path("source"));
+  for (const std::string& folder : {checkpoint, w.path("source")}) {
+    std::string bytes = read_text(folder + "/model.safetensors");
+    bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
+    std::ofstream(folder + "/model.safetensors", std::ios::binary) << bytes;
+  }
+  refused({}, 5, checkpoint + "/model.safetensors");
+  refused({"out_dir=" + w.path("other"), "init_from.folder=" + w.path("source")}, 5,
+          w.path("source") + "/model.safetensors");
+  CHECK_FALSE(std::filesystem::exists(w.path("other")));
+}
+
+TEST_CASE("--dry-run refuses a folder that cannot be made") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  std::ofstream(w.path("file")) << "";
+  c["out_dir"] = w.path("file/out");
+  const Outcome o = dry_run(write_config(w, "run.json", c));
+  INFO(o.output);
+  CHECK(o.code == 6);
+  CHECK(o.output.find("change out_dir") != std::string::npos);
+}
+
+TEST_CASE("--dry-run plans a bf16 run on a processor that does not multiply in bf16") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["precision"] = "bf16";
+  auto command = bamtrain_command(write_config(w, "run.json", c));
+  command.push_back("--dry-run");
+  const Outcome o = run(command, {"OMP_NUM_THREADS=1", "ONEDNN_MAX_CPU_ISA=AVX2"});
+  INFO(o.output);
+  CHECK(o.code == 9);
+  CHECK(figure(o.output, "gradients") > 0);
+  CHECK(figure(o.output, "training") == 40000);
+  CHECK(o.output.find("  not known  ") != std::string::npos);
+  CHECK(o.output.find("bamtrain: matrix product: expected a processor on which oneDNN multiplies "
+                      "bf16") != std::string::npos);
 }

@@ -27,6 +27,13 @@ ProgressState longest() {
 
 }  // namespace
 
+TEST_CASE("durations past a year are told in years") {
+  CHECK(format_duration(59) == "59s");
+  CHECK(format_duration(364 * 86400.0) == "364d00h");
+  CHECK(format_duration(884 * 86400.0 + 16 * 3600) == "2.4 years");
+  CHECK(format_duration(1e20) == "3.17e+12 years");
+}
+
 TEST_CASE("the line of a long run fits 80 columns") {
   CHECK(progress_line(longest(), 80) ==
         "19251/19251 loss 10.4551 (10.4551) |g| 12.34 lr 1.0e-03 eta 9d23h 1.23M tok/s");

@@ -69,6 +69,18 @@ class DeviceMemory final : public MemorySource {
   static constexpr int64_t kBeside = int64_t{512} << 20;
 };
 
+/// Of no device.
+class PlannedMemory final : public MemorySource {
+ public:
+  void* allocate(int64_t bytes) override {
+    throw Error(ExitCode::device, "CUDA", "a GPU that has " + std::to_string(bytes >> 20) + " MiB",
+                "none", "plan alone, by --dry-run");
+  }
+  void release(void*, int64_t) override {}
+  void check_fits(int64_t) const override {}
+  bool on_host() const override { return false; }
+};
+
 /// Work that repeats: run as it is the first time, when libraries may still load code and choose
 /// algorithms; recorded the second; replayed from then on.
 struct Repeated {
@@ -79,7 +91,14 @@ struct Repeated {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int index, bool tf32)
-      : name_("cuda (" + cuda::open_device(index) + (tf32 ? ", TF32)" : ")")), products_(tf32) {}
+      : name_("cuda (" + cuda::open_device(index) + (tf32 ? ", TF32)" : ")")),
+        memory_(std::make_unique<DeviceMemory>()),
+        products_(tf32) {}
+  explicit CudaBackend(cuda::NoDevice none)
+      : name_("cuda (no GPU here)"),
+        memory_(std::make_unique<PlannedMemory>()),
+        stream_(none),
+        products_(none) {}
 
   const char* name() const override { return name_.c_str(); }
   Dtype parameter_dtype() const override { return Dtype::f32; }
@@ -88,7 +107,7 @@ class CudaBackend final : public Backend {
 
   // --- memory
 
-  MemorySource& memory() override { return memory_; }
+  MemorySource& memory() override { return *memory_; }
 
   void upload(Tensor dst, const void* src) override {
     require(dst.contiguous(), "a contiguous tensor to upload to");
@@ -473,7 +492,7 @@ class CudaBackend final : public Backend {
   }
 
   std::string name_;
-  DeviceMemory memory_;
+  std::unique_ptr<MemorySource> memory_;
   cuda::WorkStream stream_;
   cuda::Products products_;
   cuda::CudaMechanisms mechanisms_{stream_};
@@ -567,6 +586,10 @@ int cuda_devices() { return cuda::device_count(); }
 
 std::unique_ptr<Backend> make_cuda_backend(int index, bool tf32) {
   return std::make_unique<CudaBackend>(index, tf32);
+}
+
+std::unique_ptr<Backend> make_cuda_plan() {
+  return std::make_unique<CudaBackend>(cuda::NoDevice{});
 }
 
 }  // namespace bamtrain

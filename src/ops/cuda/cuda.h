@@ -23,4 +23,8 @@ int cuda_devices();
 /// `tf32`: products of f32 activations are computed in TF32.
 std::unique_ptr<Backend> make_cuda_backend(int index, bool tf32 = false);
 
+/// The same without a device, to plan what a run would take of one: its memory has room for every
+/// plan and gives none. REQUIRES: nothing but plan() and memory() is called.
+std::unique_ptr<Backend> make_cuda_plan();
+
 }  // namespace bamtrain

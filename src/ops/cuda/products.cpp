@@ -186,6 +186,7 @@ struct Products::State {
 };
 
 Products::Products(bool tf32) : state_(std::make_unique<State>(tf32)) {}
+Products::Products(NoDevice) {}
 Products::~Products() = default;
 
 void Products::multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kernels/launch.h"
+#include "ops/cuda/runtime.h"
 #include "ops/matrix.h"
 
 namespace bamtrain::cuda {
@@ -19,6 +20,7 @@ class Products {
   /// (ExitCode::device) where the library is absent or refuses. `tf32`: operands in f32 may be
   /// rounded to TF32 (10 bits of mantissa).
   explicit Products(bool tf32);
+  explicit Products(NoDevice);  // which must not be used
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;

@@ -116,6 +116,7 @@ WorkStream::WorkStream() : state_(std::make_unique<State>()) {
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
   }
 }
+WorkStream::WorkStream(NoDevice) {}
 WorkStream::~WorkStream() = default;
 
 Stream WorkStream::get() const { return state_->stream; }

@@ -30,10 +30,14 @@ void release(void* memory);
 /// Bytes that allocate() could still give.
 int64_t free_memory();
 
+/// In the place of a device, where work is planned and none is done.
+struct NoDevice {};
+
 /// The stream of all work; operations on it run one after another.
 class WorkStream {
  public:
   WorkStream();
+  explicit WorkStream(NoDevice);  // which must not be used
   ~WorkStream();
   WorkStream(const WorkStream&) = delete;
   WorkStream& operator=(const WorkStream&) = delete;
