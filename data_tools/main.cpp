@@ -17,6 +17,7 @@
 #include "core/option_value.h"
 #include "core/stack.h"
 #include "core/standard_output.h"
+#include "core/unexpanded_path.h"
 #include "core/usage_error.h"
 #include "core/version.h"
 #include "data/shard.h"
@@ -163,6 +164,7 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
       throw Error(ExitCode::usage, "--val-documents", "all documents in one call",
                   "--part, which has some of them", "give --val-fraction");
     }
+    require_expanded_path(options->output, ExitCode::usage, "--output");
     const TokenizeReport report = tokenize(*options, stderr);
     fmt::print("{}", describe(report, options->output));
   });
@@ -177,6 +179,7 @@ void add_join(CLI::App* app, JoinOptions* options) {
   app->add_option("--output", options->output, "The folder to make")->required();
   app->add_flag("--overwrite", options->overwrite, "Replace a folder of shards at --output");
   app->callback([options] {
+    require_expanded_path(options->output, ExitCode::usage, "--output");
     const JoinReport report = join(*options, stderr);
     fmt::print("{}", describe_set(options->output + "/train", report.train));
     if (report.val) fmt::print("{}", describe_set(options->output + "/val", *report.val));

@@ -10,6 +10,7 @@
 #include "config/reader.h"
 #include "core/note.h"
 #include "core/option_value.h"
+#include "core/unexpanded_path.h"
 #include "core/utf8.h"
 #include "export/huggingface_folder.h"
 #include "model/text_model.h"
@@ -32,6 +33,7 @@ int run_export(const ExportArguments& arguments) {
   if (arguments.request.output.empty()) {
     throw Error(ExitCode::usage, "--output", "the name of a folder", "none", "give one");
   }
+  require_expanded_path(arguments.request.output, ExitCode::usage, "--output");
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   check_run_state(checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);

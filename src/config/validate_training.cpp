@@ -6,6 +6,7 @@
 #include "core/join.h"
 #include "core/measured_number.h"
 #include "core/nearest.h"
+#include "core/unexpanded_path.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
@@ -17,6 +18,10 @@ class TrainingRelations : Relations {
   using Relations::Relations;
 
   void check() const {
+    // Checkpoints that are evaluated may be of a run that had such a folder.
+    if (use_ == ConfigUse::training) {
+      require_expanded_path(c_.out_dir, ExitCode::config, origin_.at("out_dir"));
+    }
     schedule();
     batches();
     checkpoints();

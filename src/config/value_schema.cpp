@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "core/abbreviate.h"
 #include "core/error.h"
@@ -115,13 +116,20 @@ std::string describe_type(const ValueSchema& s, const std::string& type) {
 /// The string that `value`, which is none, may stand for: a shell takes the quotes away, so that
 /// the form for --set has quotes around them. `where` is Origin::at.
 std::string remedy_for_string(const json& value, const std::string& where) {
-  const std::string quoted = "\"" + abbreviate(value.dump()) + "\"";
-  const std::string remedy = "write it as a string, in double quotes: " + quoted;
+  const std::string as_string = "write it as a string, in double quotes";
+  const auto quoted = [](const std::string& text) { return "\"" + abbreviate(text) + "\""; };
+  // A double does not know how it was written: 1e5 and 100000.0 are one.
+  const std::string remedy =
+      value.is_number_float() ? as_string : as_string + ": " + quoted(value.dump());
   const size_t colon = where.rfind(": ");
-  if (!where.starts_with("--set ") || colon == std::string::npos) return remedy;
+  constexpr std::string_view kSet = "--set ";
+  if (!where.starts_with(kSet) || colon == std::string::npos) return remedy;
   const std::string key = where.substr(colon + 2);
-  const bool element = key.find('[') != std::string::npos;  // a list is replaced as a whole
-  return element ? remedy : remedy + "; in a shell --set '" + key + "=" + quoted + "'";
+  const std::string given = where.substr(kSet.size(), colon - kSet.size());
+  // A value within one that was given as a whole, or a text cut short.
+  if (!given.starts_with(key + "=") || given.ends_with("...")) return remedy;
+  const std::string text = quoted(given.substr(key.size() + 1));
+  return as_string + ": " + text + "; in a shell --set '" + key + "=" + text + "'";
 }
 
 std::string remedy_for_type(const json& value, const ValueSchema& s, const std::string& where) {

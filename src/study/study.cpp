@@ -12,6 +12,7 @@
 #include "core/join.h"
 #include "core/json.h"
 #include "core/nearest.h"
+#include "core/unexpanded_path.h"
 
 namespace bamtrain {
 
@@ -181,6 +182,7 @@ Study read_study(const std::string& path) {
   study.name = members.text("name");
   check_label(study.name, members.at("name"));
   study.out_dir = members.text("out_dir");
+  require_expanded_path(study.out_dir, ExitCode::config, members.at("out_dir"));
   study.config = members.text("config");
   if (!std::filesystem::path(study.config).is_absolute()) {
     study.config = (std::filesystem::path(path).parent_path() / study.config).string();

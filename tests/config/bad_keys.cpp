@@ -100,6 +100,15 @@ TEST_CASE("a wrong type is refused with both types") {
   check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\"",
                                                 "in a shell --set 'name=\"17\"'"});
   CHECK(valid_with({"name=\"17\""}).name == "17");
+  // As it was written, not as the number's own text.
+  for (const std::string text : {"1e5", "1.10", "-0", "1E+2", "true"}) {
+    check_mentions(message(kValid, {"name=" + text}), {"in double quotes: \"" + text + "\"",
+                                                       "in a shell --set 'name=\"" + text + "\"'"});
+    CHECK(valid_with({"name=\"" + text + "\""}).name == text);
+  }
+  CHECK(message(replaced("\"out\"", "1e5")).ends_with("write it as a string, in double quotes"));
+  CHECK(message(kValid, {"checkpoint={\"resume\":1e5}"})
+            .ends_with("write it as a string, in double quotes"));
   CHECK(message(replaced("\"out\"", "17")).ends_with("in double quotes: \"17\""));
   check_mentions(message(kValid, {"data.val=[\"data/val\"]"}),
                  {"data.val:", "a string", "array", "write one string, in double quotes"});
@@ -119,6 +128,19 @@ TEST_CASE("a wrong type is refused with both types") {
                  {"data.document_start:", "or null", "\"bos\""});
   check_mentions(message(kValid, {"optimizer.lr_multipliers=[1]"}),
                  {"optimizer.lr_multipliers:", "an object, each value a number", "the array [1]"});
+}
+
+TEST_CASE("an out_dir that a shell was to replace is refused, in a file and in --set") {
+  check_mentions(message(kValid, {"out_dir=~/runs"}),
+                 {"--set out_dir=~/runs: out_dir: ", "only a shell replaces", "remedy"});
+  check_mentions(message(replaced("\"out\"", "\"$HOME/runs\"")),
+                 {"run.json: out_dir: ", "without variables", "$HOME/runs"});
+  check_mentions(message(kValid, {"out_dir=s3://bucket/run"}), {"out_dir: ", "no URL"});
+  CHECK(valid_with({"out_dir=./~/runs"}).out_dir == "./~/runs");
+  // A checkpoint of such a run can be evaluated.
+  const auto stored = bamtrain::read_run_config_text(
+      replaced("\"out\"", "\"~/runs\""), "state.json", {}, bamtrain::ConfigUse::evaluation);
+  CHECK(stored.out_dir == "~/runs");
 }
 
 TEST_CASE("a string that stands for a value is told how JSON writes that, where the key takes it") {

@@ -66,6 +66,7 @@ TEST_CASE("what is no study is refused by the key that is none") {
   check_mentions(with("name", 3), {"name", "string"});
   check_mentions(with("measures", ordered_json::array()), {"measures", "at least one"});
   check_mentions(with("set", {{"out_dir", "x"}}), {"set", "out_dir"});
+  check_mentions(with("out_dir", "~/studies"), {"out_dir", "only a shell replaces"});
   check_mentions(with("set", 1), {"set", "object"});
   check_mentions(with("name", "a\nb"), {"name", "a label of one line"});
   for (const char* key : {"", "train.", "seed=1"}) {

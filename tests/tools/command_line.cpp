@@ -98,6 +98,25 @@ TEST_CASE("a byte-level BPE is trained elsewhere, and makes shards here") {
   CHECK(contains(r.err, "<|endoftext|> for both"));
 }
 
+TEST_CASE("an output that a shell was to replace is refused, and no such folder is made") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  write_bytes(folder.file("in.txt"), "a road\n");
+  const std::string tokenize =
+      "cd $D && $B tokenize --tokenizer $D/small.model --document line $D/in.txt --output=";
+  for (const std::string output : {"'~/set'", "'$NAME/set'", "s3://bucket/set"}) {
+    const ShellResult r = shell(folder, tokenize + output);
+    INFO(r.err);
+    CHECK(r.code == 2);
+    CHECK(contains(r.err, "--output: expected a path "));
+  }
+  CHECK(shell(folder, "cd $D && $B join --output='~/all' $D/set").code == 2);
+  for (const char* name : {"~", "$NAME", "s3:"}) {
+    CHECK_FALSE(std::filesystem::exists(folder.file(name)));
+  }
+}
+
 TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing") {
   if (program().empty()) return;
   const TemporaryFolder folder;

@@ -46,6 +46,10 @@ TEST_CASE("export takes the tokenizer of the shards along") {
     CHECK(contains(o.output, message));
     CHECK_FALSE(fs::exists(folder));
   };
+  const Outcome o = export_to("~/exported", checkpoint, {});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::usage));
+  CHECK(contains(o.output, "--output: expected a path without ~"));
   const std::string model = read_text(text.tokenizer);
   CHECK(exported({}) == model);
   CHECK(contains(read_text(folder + "/README.md"),

@@ -1,0 +1,54 @@
+#include "core/unexpanded_path.h"
+
+#include "core/abbreviate.h"
+
+namespace bamtrain {
+
+namespace {
+
+bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Where a shell's variable or command begins; npos: nowhere.
+size_t variable_in(const std::string& path) {
+  for (size_t at = path.find('$'); at != std::string::npos; at = path.find('$', at + 1)) {
+    const char next = at + 1 < path.size() ? path[at + 1] : '\0';
+    if (is_ascii_letter(next) || next == '_' || next == '{' || next == '(') return at;
+  }
+  return std::string::npos;
+}
+
+/// "s3" of "s3://bucket"; "" where the path is no URL.
+std::string scheme_of(const std::string& path) {
+  const size_t end = path.find("://");
+  if (end == std::string::npos || end == 0 || !is_ascii_letter(path[0])) return "";
+  for (size_t i = 0; i < end; ++i) {
+    const char c = path[i];
+    const bool other = c == '+' || c == '-' || c == '.';
+    if (!is_ascii_letter(c) && !is_ascii_digit(c) && !other) return "";
+  }
+  return path.substr(0, end);
+}
+
+}  // namespace
+
+void require_expanded_path(const std::string& path, ExitCode code, const std::string& where) {
+  const auto refuse = [&](const std::string& expected, const std::string& remedy) {
+    throw Error(code, where, expected, "\"" + abbreviate(path) + "\"", remedy);
+  };
+  if (path.starts_with("~")) {
+    refuse("a path without ~, which only a shell replaces",
+           "write the home folder's whole path; ./~ is a folder of that name");
+  }
+  if (variable_in(path) != std::string::npos) {
+    refuse("a path without variables, which only a shell replaces",
+           "write the value in place of " + abbreviate(path.substr(variable_in(path))) +
+               ", or let a shell replace it, in double quotes");
+  }
+  if (!scheme_of(path).empty()) {
+    refuse("a path of this machine's file system, no URL",
+           "write to a folder, mount the store as one, or copy the folder afterwards");
+  }
+}
+
+}  // namespace bamtrain
