@@ -17,6 +17,7 @@
 #include "core/utf8.h"
 #include "eval/text_evaluation.h"
 #include "model/text_model.h"
+#include "prompts/choice_format.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 
@@ -39,13 +40,18 @@ std::string scores_text(const ordered_json& row) {
   return text;
 }
 
+/// What the examples of a file are: "PIQA", or the last words of passages.
+std::string benchmark_of(const ordered_json& task) {
+  if (!task.contains("format")) return "last words";
+  return choice_format(task["format"].get<std::string>(), "format").benchmark;
+}
+
 void print_prompt_scores(const ordered_json& result) {
   const ordered_json& scores = result["scores"];
   const ordered_json& task = result["task"];
-  const std::string name = task.value("format", task["task"].get<std::string>());
   const auto examples = scores["examples"].get<int64_t>();
-  fmt::print("{}, {} {}\n{}\n", name, examples, examples == 1 ? "example" : "examples",
-             scores_text(scores));
+  fmt::print("{}: {}, {} {}\n{}\n", printable(task["file"].get<std::string>()), benchmark_of(task),
+             examples, examples == 1 ? "example" : "examples", scores_text(scores));
   if (result.contains("groups")) {
     for (const ordered_json& row : result["groups"]) {
       fmt::print("  {} ({}){}\n", printable(row["group"].get<std::string>()),

@@ -16,7 +16,7 @@ ChoiceExample read_arc(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat arc_format() {
-  return {"arc", {"question", "choices", "answerKey"}, "", true, read_arc};
+  return {"arc", "ARC", {"question", "choices", "answerKey"}, "", true, read_arc};
 }
 
 }  // namespace bamtrain

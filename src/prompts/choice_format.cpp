@@ -64,11 +64,14 @@ const ChoiceFormat& recognised_format(const JsonObject& record) {
                        [&](const ChoiceFormat* other) { return lies_in(*format, *other); });
   });
   if (found.size() == 1) return *found[0];
-  std::vector<std::string> known, fields;
+  std::vector<std::string> known, fields, ways;
   for (const ChoiceFormat& format : choice_formats()) {
     if (found.empty()) known.push_back(described(format));
   }
-  for (const ChoiceFormat* format : found) known.push_back(described(*format));
+  for (const ChoiceFormat* format : found) {
+    known.push_back(described(*format));
+    ways.push_back("--task-set format=" + format->name);
+  }
   for (const auto& [field, value] : record.value().items()) fields.push_back(field);
   const JsonPlace& where = record.where();
   throw Error(where.code, where.text,
@@ -76,7 +79,7 @@ const ChoiceFormat& recognised_format(const JsonObject& record) {
                             : "the fields of one format, not of " + join(known, " and "),
               "{" + join(fields) + "}",
               found.empty() ? "convert the file, see bamtrain help downstream"
-                            : "say which by the option format");
+                            : "say which, " + join(ways, " or ") + "; in eval.tasks by \"format\"");
 }
 
 }  // namespace bamtrain

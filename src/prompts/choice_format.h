@@ -12,7 +12,7 @@
 namespace bamtrain {
 
 struct ChoiceFormat {
-  std::string name;
+  std::string name, benchmark;      // the second for people: "PIQA"
   std::vector<std::string> fields;  // that its records have, and by which it is known
   std::string group;                // what its scores are told by: "subject"; empty: nothing
   bool normalized;                  // scores are also taken by the choices' sizes
@@ -39,7 +39,8 @@ std::vector<std::string> choice_format_names();
 const ChoiceFormat& choice_format(const std::string& name, const std::string& where);
 
 /// The format whose fields the record has; one does not count whose fields are a part of those of
-/// another that the record has too. Error (ExitCode::data): none, or several.
+/// another that the record has too. Error (ExitCode::data): none, or several, with how to say
+/// which.
 const ChoiceFormat& recognised_format(const JsonObject& record);
 
 }  // namespace bamtrain

@@ -42,11 +42,8 @@ ChoiceExample read_hellaswag(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat hellaswag_format() {
-  return {"hellaswag",
-          {"activity_label", "ctx", "ctx_a", "ctx_b", "endings", "label"},
-          "",
-          true,
-          read_hellaswag};
+  return {"hellaswag", "HellaSwag", {"activity_label", "ctx", "ctx_a", "ctx_b", "endings", "label"},
+          "",          true,        read_hellaswag};
 }
 
 }  // namespace bamtrain

@@ -28,6 +28,7 @@ ChoiceExample read_longbench_v2(const JsonObject& record) {
 ChoiceFormat longbench_v2_format() {
   return {
       "longbench_v2",
+      "LongBench v2",
       {"domain", "context", "question", "choice_A", "choice_B", "choice_C", "choice_D", "answer"},
       "domain",
       false,

@@ -29,7 +29,8 @@ ChoiceExample read_mmlu(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat mmlu_format() {
-  return {"mmlu", {"question", "subject", "choices", "answer"}, "subject", false, read_mmlu};
+  return {"mmlu",    "MMLU", {"question", "subject", "choices", "answer"},
+          "subject", false,  read_mmlu};
 }
 
 }  // namespace bamtrain

@@ -18,7 +18,8 @@ ChoiceExample read_openbookqa(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat openbookqa_format() {
-  return {"openbookqa", {"question_stem", "choices", "answerKey"}, "", true, read_openbookqa};
+  return {"openbookqa", "OpenBookQA", {"question_stem", "choices", "answerKey"},
+          "",           true,         read_openbookqa};
 }
 
 }  // namespace bamtrain

@@ -15,7 +15,7 @@ ChoiceExample read_piqa(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat piqa_format() {
-  return {"piqa", {"goal", "sol1", "sol2", "label"}, "", true, read_piqa};
+  return {"piqa", "PIQA", {"goal", "sol1", "sol2", "label"}, "", true, read_piqa};
 }
 
 }  // namespace bamtrain

@@ -17,15 +17,21 @@ ChoiceExample ready(const JsonObject& record, const char* context, const char* c
 }  // namespace
 
 ChoiceFormat query_format() {
-  return {"query", {"query", "choices", "gold"}, "", true, [](const JsonObject& record) {
-            return ready(record, "query", "choices", "gold");
-          }};
+  return {"query",
+          "ready-made questions",
+          {"query", "choices", "gold"},
+          "",
+          true,
+          [](const JsonObject& record) { return ready(record, "query", "choices", "gold"); }};
 }
 
 ChoiceFormat endings_format() {
-  return {"endings", {"ctx", "endings", "label"}, "", true, [](const JsonObject& record) {
-            return ready(record, "ctx", "endings", "label");
-          }};
+  return {"endings",
+          "ready-made endings",
+          {"ctx", "endings", "label"},
+          "",
+          true,
+          [](const JsonObject& record) { return ready(record, "ctx", "endings", "label"); }};
 }
 
 }  // namespace bamtrain

@@ -8,9 +8,11 @@ namespace bamtrain {
 RequestFile read_request_file(const std::string& path, int64_t most) {
   RequestFile file;
   file.sha256 = read_records(path, most, [&](const JsonObject& record, int64_t line) {
-    file.requests.push_back({record.text("context"), record.text("continuation"), line});
+    const bool within = record.has("request") && !record.has("context");
+    const JsonObject request = within ? record.object("request") : record;
+    file.requests.push_back({request.text("context"), request.text("continuation"), line});
     if (file.requests.back().continuation.empty()) {
-      (record.where() / "continuation").refuse("some text", "none");
+      (request.where() / "continuation").refuse("some text", "none");
     }
   });
   return file;

@@ -17,7 +17,8 @@ struct RequestFile {
   std::string sha256;  // of the file's bytes
 };
 
-/// The first `most` lines {"context", "continuation"} of the file, as they are. Error
+/// The first `most` lines {"context", "continuation"} of the file, as they are; as OLMES and
+/// lm-evaluation-harness keep them, {"request": {"context", "continuation"}}, too. Error
 /// (ExitCode::data) naming file and line for an empty continuation; else as read_records.
 RequestFile read_request_file(const std::string& path, int64_t most);
 

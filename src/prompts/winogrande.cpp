@@ -32,7 +32,8 @@ ChoiceExample read_winogrande(const JsonObject& record) {
 }  // namespace
 
 ChoiceFormat winogrande_format() {
-  return {"winogrande", {"sentence", "option1", "option2", "answer"}, "", false, read_winogrande};
+  return {"winogrande", "Winogrande", {"sentence", "option1", "option2", "answer"},
+          "",           false,        read_winogrande};
 }
 
 }  // namespace bamtrain

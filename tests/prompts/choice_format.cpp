@@ -131,10 +131,11 @@ TEST_CASE("a format is known by its fields, and by more of them rather than fewe
   json both = query();
   both.update({{"goal", "g"}, {"sol1", "a"}, {"sol2", "b"}, {"label", 0}});
   const std::string ambiguous = error_of(ExitCode::data, [&] { recognised(both); });
-  CHECK(contains(ambiguous,
-                 "file:1: expected the fields of one format, not of piqa {goal, sol1, sol2, label} "
-                 "and query {query, choices, gold}, found {choices, goal, gold, label, query, "
-                 "sol1, sol2}; remedy: say which by the option format"));
+  CHECK(contains(
+      ambiguous,
+      "file:1: expected the fields of one format, not of piqa {goal, sol1, sol2, label} "
+      "and query {query, choices, gold}, found {choices, goal, gold, label, query, "
+      "sol1, sol2}; remedy: say which, --task-set format=piqa or --task-set format=query"));
   const std::string unknown = error_of(ExitCode::data, [] {
     recognised({{"prompt", "x"}, {"answer", "y"}});
   });

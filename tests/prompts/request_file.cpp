@@ -22,6 +22,31 @@ TEST_CASE("requests stand as they are") {
   CHECK(read_request_file(path, 1).requests.size() == 1);
 }
 
+TEST_CASE("requests of OLMES and lm-evaluation-harness are read from within") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_bytes(path,
+              "{\"request_type\": \"loglikelihood\", \"doc\": {\"id\": 7}, \"request\": "
+              "{\"context\": \"Question: a\\nAnswer:\", \"continuation\": \" b\"}, \"idx\": 0}\n"
+              "{\"context\": \"c\", \"continuation\": \" d\", \"request\": \"its own field\"}\n");
+  const RequestFile file = read_request_file(path, INT64_MAX);
+  REQUIRE(file.requests.size() == 2);
+  CHECK(file.requests[0].context == "Question: a\nAnswer:");
+  CHECK(file.requests[0].continuation == " b");
+  CHECK(file.requests[0].line == 1);
+  CHECK(file.requests[1].context == "c");
+  const auto refused = [&](const std::string& line) {
+    write_bytes(path, line);
+    return error_of(ExitCode::data, [&] { read_request_file(path, INT64_MAX); });
+  };
+  CHECK(contains(refused("{\"request\": {\"context\": \"a\", \"continuation\": \"\"}}"),
+                 path + ":1: request: continuation: expected some text, found none"));
+  // One that a text is to be generated for has none.
+  CHECK(contains(refused("{\"request\": {\"context\": \"a\", \"stop_sequences\": []}}"),
+                 path + ":1: request: continuation: expected a string, found no such member"));
+  CHECK(contains(refused("{\"request\": 1}"), path + ":1: request: expected "));
+}
+
 TEST_CASE("requests without a continuation, and texts without a last word, are refused by line") {
   const TemporaryFolder folder;
   const std::string path = folder.file("a");

@@ -279,7 +279,7 @@ TEST_CASE("a head of zeros knows nothing: closed forms of every task") {
   CHECK(domains["groups"][0]["acc"] == 0.5);
   CHECK(domains["groups"][1]["group"] == "Single-Document QA");
   const std::string printed = t.printed("choice", file);
-  CHECK(contains(printed, "longbench_v2, 3 examples\n  acc 0.3333 +- 0.3333\n"));
+  CHECK(contains(printed, ": LongBench v2, 3 examples\n  acc 0.3333 +- 0.3333\n"));
   CHECK(contains(printed, "\n  Single-Document QA (1)  acc 0.0000\n"));
 
   const json words = t.result(
@@ -352,7 +352,7 @@ TEST_CASE("a text longer than a learned table is refused, not cut") {
       t.write("a", {{{"text", "Every winter"}}, {{"text", words + "crossed"}}});
   t.check_refused(t.eval("cloze", file), ExitCode::config, "at most 64 positions");
   t.check_refused(t.eval("cloze", file), ExitCode::config, "tokens, is that of " + file + ":2");
-  CHECK(contains(t.printed("cloze", file, {"--samples", "1"}), "cloze, 1 example\n"));
+  CHECK(contains(t.printed("cloze", file, {"--samples", "1"}), ": last words, 1 example\n"));
 }
 
 TEST_CASE("log-likelihoods that are no numbers end with their code, by the first of them") {
