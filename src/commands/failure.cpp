@@ -9,6 +9,7 @@
 
 #include "core/memory_limit.h"
 #include "core/standard_output.h"
+#include "core/thread_limit.h"
 #include "core/utf8.h"
 
 namespace bamtrain {
@@ -25,8 +26,7 @@ std::optional<Error> of_the_system(const std::exception& failure) {
     return std::nullopt;
   }
   return Error(ExitCode::device, "threads", "one more thread", failure.what(),
-               "raise the limit of processes (ulimit -u, or the container's), or set "
-               "OMP_NUM_THREADS lower");
+               "raise the limit of " + limit_of_threads() + ", or set OMP_NUM_THREADS lower");
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ Error Error::at(const std::string& where) const { return {code_, shown(where), f
 Error Error::or_else(const std::string& remedy) const {
   return {code_, where_, facts_, remedy_ + ", or " + remedy};
 }
+Error Error::and_then(const std::string& remedy) const {
+  return {code_, where_, facts_, remedy_ + ", and " + shown(remedy)};
+}
 Error Error::as(ExitCode code, const std::string& where, const std::string& remedy) const {
   return {code, where, facts_, "; remedy: " + remedy};
 }

@@ -36,6 +36,8 @@ class Error : public std::runtime_error {
   Error at(const std::string& where) const;
   /// The same error with one more way out behind its remedy. REQUIRES: it has one.
   Error or_else(const std::string& remedy) const;
+  /// The same error with what is to be done next behind its remedy. REQUIRES: it has one.
+  Error and_then(const std::string& remedy) const;
   /// What was expected and found, as a fault of `where`: by a caller that knows what asked for it.
   Error as(ExitCode code, const std::string& where, const std::string& remedy) const;
   /// The same with its own remedy.

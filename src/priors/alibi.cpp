@@ -9,7 +9,9 @@ constexpr double kAsymmetry = 0.5;
 PriorInfo alibi_prior() {
   PriorInfo p;
   p.name = Alibi<double>::kName;
-  p.formula = "b = -m_h d, m_h = 2^(-8h/H)";
+  p.formula =
+      "b = -m_h d; with P the largest power of two up to H, m_h = 2^(-8h/P) for h <= P and "
+      "2^(-4(2(h-P)-1)/P) for h > P";
   p.options = {{"asymmetry",
                 "by how much keys before the query are nearer in bidirectional attention, where "
                 "both sides are alike with 0",

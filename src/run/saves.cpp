@@ -111,7 +111,12 @@ bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::js
 void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen) {
   const RunConfig& c = run_.config;
   on_first_rank(comm, [&] {
-    trainer.check_finite(step);
+    try {
+      trainer.check_finite(step);
+    } catch (const Error& e) {
+      if (e.code() != ExitCode::nonfinite) throw;
+      throw e.and_then(way_back());
+    }
     lock_->require_held();
     CheckpointContents contents;
     const HostState host(trainer, HostCopy::Contents::downloaded);
@@ -161,7 +166,9 @@ void Saves::prune_here(bool seen) const {
 
 Error Saves::explained(const NonfiniteStep& e) const {
   // With a finite loss it is the gradient of this step that is none.
-  if (newest_ == 0 || e.result.step != newest_ + 1 || std::isfinite(e.result.loss)) return e;
+  if (newest_ == 0 || e.result.step != newest_ + 1 || std::isfinite(e.result.loss)) {
+    return e.and_then(way_back());
+  }
   const std::string run_folder = parent_folder(folder_);
   const std::optional<std::string> before = checkpoint_before(run_folder, newest_);
   return e.as(ExitCode::nonfinite, e.where(),
@@ -170,6 +177,11 @@ Error Saves::explained(const NonfiniteStep& e) const {
                                 " with a lower optimizer.lr, named in checkpoint.allow_change"
                           : "no checkpoint is before it, so begin in another out_dir with a lower "
                             "optimizer.lr"));
+}
+
+std::string Saves::way_back() const {
+  if (newest_ == 0) return "begin again: no checkpoint was saved yet (checkpoint.every)";
+  return "resume from " + folder_ + ", which is intact (checkpoint.allow_change)";
 }
 
 }  // namespace bamtrain

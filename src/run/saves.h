@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 
 #include "checkpoint/checkpoint.h"
 #include "run/resume.h"
@@ -40,8 +41,11 @@ class Saves {
   /// Removes what is not to stay, and what a process that died has left. `seen`: as write.
   void prune(Communicator& comm, bool seen);
 
-  /// On rank 0: the failure of a step, with what to do where the newest checkpoint has diverged.
+  /// On rank 0: the failure of a step, with what to do then, and where the newest checkpoint has
+  /// diverged.
   Error explained(const NonfiniteStep& e) const;
+  /// On rank 0: from where a run that failed goes on, for the end of a remedy.
+  std::string way_back() const;
 
  private:
   void prune_here(bool seen) const;

@@ -127,12 +127,14 @@ void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& pro
 }
 
 /// Ends the run together: on all processes the loss is the same.
-void require_finite(const ClusteredMean& loss, int64_t step, Communicator& comm) {
+void require_finite(const ClusteredMean& loss, int64_t step, const Saves& saves,
+                    Communicator& comm) {
   if (std::isfinite(loss.mean)) return;
-  fail_together(comm, std::make_exception_ptr(
-                          Error(ExitCode::nonfinite, fmt::format("step {}", step),
-                                "a finite validation loss", fmt::format("{}", loss.mean),
-                                "lower optimizer.lr and resume from the last checkpoint")));
+  fail_together(
+      comm, std::make_exception_ptr(Error(ExitCode::nonfinite, fmt::format("step {}", step),
+                                          "a finite validation loss", fmt::format("{}", loss.mean),
+                                          "lower optimizer.lr")
+                                        .and_then(saves.way_back())));
 }
 
 void put_validation(nlohmann::ordered_json* line, const Validation& pass) {
@@ -190,7 +192,7 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   }
   const std::optional<Validation> pass = trainer.validate(comm);
   if (!pass) return;
-  require_finite(pass->loss, step, comm);
+  require_finite(pass->loss, step, saves, comm);
   nlohmann::ordered_json line = {{"step", step}};
   put_validation(&line, *pass);
   on_first_rank(comm, [&] {
@@ -336,7 +338,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {
         const ClusteredMean& loss = pass->loss;
-        require_finite(loss, done, comm);
+        require_finite(loss, done, saves, comm);
         seen = true;
         put_validation(&line, *pass);
         std::string scores;

@@ -87,10 +87,9 @@ std::optional<int64_t> resolve_document_start(const RunConfig& c,
 NonfiniteStep::NonfiniteStep(const StepResult& r, const std::string& batch)
     : Error(ExitCode::nonfinite, fmt::format("step {}", r.step), "a finite loss and gradient norm",
             fmt::format("loss {}, gradient norm {} in {}", r.loss, r.norm, batch),
-            std::isfinite(r.norm)
-                ? "lower optimizer.lr and resume from the last checkpoint"
-                : "no parameter was changed in this step: lower optimizer.lr or "
-                  "optimizer.clip, or look at these windows, and resume from the last checkpoint"),
+            std::isfinite(r.norm) ? "lower optimizer.lr"
+                                  : "no parameter was changed in this step: lower optimizer.lr or "
+                                    "optimizer.clip, or look at these windows"),
       result(r) {}
 
 Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int processes, Data data)
@@ -384,7 +383,7 @@ void Trainer::check_finite(int64_t step) const {
     if (std::isfinite(squares)) continue;
     throw Error(ExitCode::nonfinite, fmt::format("step {}", step),
                 "finite parameters and moments to save", "NaN or infinity in them",
-                "lower optimizer.lr and resume from the last checkpoint, which is intact");
+                "lower optimizer.lr");
   }
 }
 

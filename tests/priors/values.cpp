@@ -47,6 +47,22 @@ TEST_CASE("alibi's slopes for 8, 16, 6 and 12 heads") {
   }
 }
 
+TEST_CASE("alibi's slopes are those of the formula that the documentation gives") {
+  const std::string formula = find_prior("alibi")->formula;
+  CHECK(formula.find("m_h = 2^(-8h/P) for h <= P and 2^(-4(2(h-P)-1)/P) for h > P") !=
+        std::string::npos);
+  for (int64_t H = 1; H <= 70; ++H) {
+    int64_t P = 1;
+    while (2 * P <= H) P *= 2;
+    for (int64_t h = 1; h <= H; ++h) {
+      const double exponent =
+          h <= P ? -8.0 * static_cast<double>(h) / static_cast<double>(P)
+                 : -4.0 * static_cast<double>(2 * (h - P) - 1) / static_cast<double>(P);
+      CHECK(alibi_slope(h - 1, H) == Approx(std::exp2(exponent)).epsilon(1e-14));
+    }
+  }
+}
+
 TEST_CASE("alibi on both sides: keys before the query are nearer by the asymmetry") {
   const PriorInfo& alibi = *find_prior("alibi");
   Options o = default_options(alibi.options);

@@ -220,6 +220,22 @@ TEST_CASE("parameters that are not finite are never saved") {
   CHECK(digest(w.path("out/checkpoint-00000001")) == good);
 }
 
+TEST_CASE("a run that fails says from where it goes on, and no checkpoint that is not there") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["optimizer"]["lr"] = 1e39;  // parameters are not finite after a step
+  c["checkpoint"]["every"] = 1;
+  require_error(run_config(w, c), ExitCode::nonfinite,
+                {"step 1", "lower optimizer.lr, and begin again: no checkpoint was saved yet"});
+  c["optimizer"]["lr"] = 3e-3;
+  REQUIRE(run_config(w, c, {"train.stop_at=1"}).code == 0);
+  require_error(
+      run_config(w, c, {"optimizer.lr=1e39", "checkpoint.allow_change=[\"optimizer.lr\"]"}),
+      ExitCode::nonfinite,
+      {"step 2", "lower optimizer.lr, and resume from " + w.path("out/checkpoint-00000001") +
+                     ", which is intact"});
+}
+
 TEST_CASE("what the final evaluation will refuse is refused before the first step") {
   const Workplace w;
   nlohmann::json c = small_run(w);

@@ -40,6 +40,26 @@ TEST_CASE("a thread that the system refuses is named as one, with the limit to r
   CHECK(o.output.find("ulimit -u") != std::string::npos);
 }
 
+TEST_CASE("a thread that has no room for its stack is named with the limit of memory") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  int named = 0;
+  // Between what the program takes and what it takes with its threads, a stack apart.
+  for (int mebibytes = 56; mebibytes <= 160; mebibytes += 8) {
+    const Outcome o =
+        run({"sh", "-c",
+             "ulimit -v " + std::to_string(mebibytes * 1024) + "; exec \"$0\" --config \"$1\"",
+             bamtrain_program(), config},
+            threads(1));
+    INFO(mebibytes << "\n" << o.output);
+    if (o.output.find("one more thread") == std::string::npos) continue;
+    ++named;
+    CHECK(o.output.find("raise the limit of memory (ulimit -v)") != std::string::npos);
+    CHECK(o.output.find("ulimit -u") == std::string::npos);
+  }
+  if (named == 0) WARN("no limit of these was met by a thread");
+}
+
 TEST_CASE("memory that runs out is named as such, however little there is") {
   const Workplace w;
   REQUIRE(run(bamtrain_command(write_config(w, "run.json", small_run(w))), threads(1)).code == 0);
