@@ -5,7 +5,7 @@ import json
 
 import events
 
-TIMES = ("tokens_per_second", "matrix_rate_share", "seconds", "data_wait")
+TIMES = ("tokens_per_second", "matrix_rate_share", "seconds", "data_wait", "crc")  # and what is of them
 
 
 def checkpoints(out):

@@ -15,6 +15,7 @@
 #include "core/durable_file.h"
 #include "core/note.h"
 #include "core/utf8.h"
+#include "core/json_digest.h"
 #include "eval/perplexity.h"
 #include "model/text_model.h"
 #include "record/event_file.h"
@@ -243,7 +244,7 @@ int run_eval_perplexity(const EvalArguments& arguments) {
   if (!arguments.output.empty()) output.emplace(arguments.output);
   const ordered_json result = evaluate(arguments);
   if (output) {
-    output->write(result.dump(2) + "\n");
+    output->write(digested_json(result));
     output->commit();
   }
   if (!arguments.events.empty()) write_events(arguments.events, result);

@@ -130,7 +130,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
   if (row.contains("groups")) result["groups"] = row["groups"];
   // Printed first: numbers that took hours are not lost where no file takes them.
   print_prompt_scores(result);
-  write_output(arguments.output, result.dump(2) + "\n");
+  write_result(arguments.output, result);
   return 0;
 }
 

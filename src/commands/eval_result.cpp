@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -12,7 +13,8 @@
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
-#include "core/json.h"
+#include "core/json_digest.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 
@@ -66,6 +68,10 @@ void check_output(const std::string& path, const char* option) {
               path + ", which is none", "choose another name, or remove the file");
 }
 
+void write_result(const std::string& path, const ordered_json& result) {
+  if (!path.empty()) write_output(path, digested_json(result));
+}
+
 void write_output(const std::string& path, const std::string& text) {
   if (path.empty()) return;
   AtomicFile output(path);
@@ -73,23 +79,32 @@ void write_output(const std::string& path, const std::string& text) {
   output.commit();
 }
 
+bool is_row_length(const ordered_json& value) {
+  constexpr uint64_t kMostLength = uint64_t{1} << 40;
+  return value.is_number_unsigned() && value.get<uint64_t>() <= kMostLength;
+}
+
 std::vector<ordered_json> rows_before(const std::string& path, const ordered_json& result,
                                       const std::vector<std::string>& derived) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
   constexpr int64_t kMostBytes = int64_t{1} << 30;
+  const JsonSource source = {path, ExitCode::io,
+                             "none is needed: all is measured anew, and replaces it"};
   try {
-    const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
-    json before = parse_json(text, {path, ExitCode::io});
-    if (!before.is_object() || !before.contains("scores")) return {};
-    json now = json::parse(result.dump());
-    for (const std::string& key : derived) before.erase(key);
-    for (json* const all : {&before, &now}) all->erase("checkpoint");  // its weights say which
-    if (before != now) return {};
-    // In the order of the file, which the first reader does not keep.
-    const ordered_json file = ordered_json::parse(text);
-    return std::vector<ordered_json>(file["scores"].begin(), file["scores"].end());
-  } catch (const Error&) {
+    const std::string text = InputFile(path, source.code, source.remedy).text(kMostBytes);
+    const ordered_json before = parse_digested_json(text, source);
+    const auto scores = before.find("scores");
+    if (scores == before.end()) return {};
+    json then = before, now = result;
+    for (const std::string& key : derived) then.erase(key);
+    for (json* const all : {&then, &now}) all->erase("checkpoint");  // its weights say which
+    if (then != now) return {};
+    return std::vector<ordered_json>(scores->begin(), scores->end());
+  } catch (const Error& e) {
+    constexpr int64_t kFirstMember = 32;
+    if (beginning_of(path, kFirstMember).find("\"checkpoint\"") == std::string::npos) return {};
+    std::fputs(fmt::format("warning: {}\n", printable(e.what())).c_str(), stderr);
     return {};
   }
 }

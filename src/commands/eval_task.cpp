@@ -133,9 +133,7 @@ void require_finite_scores(const ordered_json& result) {
 
 /// Whether a file has a row as score_task gives them. Of losses that were not finite none is known.
 bool is_row(const ordered_json& row) {
-  if (!row.is_object() || !row.contains("length") || !row["length"].is_number_integer()) {
-    return false;
-  }
+  if (!row.is_object() || !row.contains("length") || !is_row_length(row["length"])) return false;
   for (const char* name : {"loss", "accuracy", "exact_match"}) {
     const auto number = row.find(name), error = row.find(std::string(name) + "_error");
     if (number == row.end() || error == row.end()) return false;
@@ -190,7 +188,7 @@ int run_eval_task(const EvalArguments& arguments) {
   const auto put = [&] {
     result["scores"] = ordered_json::array();
     for (const auto& [length, row] : rows) result["scores"].push_back(row);
-    write_output(arguments.output, result.dump(2) + "\n");
+    write_result(arguments.output, result);
   };
   const ProgressLine line;
   for (const int64_t length : request.lengths) {

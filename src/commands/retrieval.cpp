@@ -103,7 +103,7 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
       continue;
     }
     const auto length = row.find("length");
-    if (length != row.end() && !length->is_number_integer()) continue;
+    if (length != row.end() && !is_row_length(*length)) continue;
     const auto task = row["task"].get<std::string>();
     if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) {
       if (!is_ruler_task(task)) continue;
@@ -152,7 +152,7 @@ ordered_json RetrievalResult::whole() const {
 }
 
 void RetrievalResult::write() const {
-  if (!output_.empty()) write_output(output_, whole().dump(2) + "\n");
+  if (!output_.empty()) write_result(output_, whole());
 }
 
 TaskProgress RetrievalResult::progress(size_t part) const {

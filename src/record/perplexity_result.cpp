@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input_file.h"
-#include "core/json.h"
+#include "core/json_digest.h"
 
 namespace bamtrain {
 
@@ -77,7 +77,7 @@ std::vector<LengthPerplexity> by_position(const JsonObject& result) {
 
 json perplexity_json(const std::string& path) {
   const InputFile file(path, ExitCode::io, kOfResult);
-  return parse_json(file.text(kMostResultBytes), {path, ExitCode::io, kOfResult});
+  return parse_digested_json(file.text(kMostResultBytes), {path, ExitCode::io, kOfResult});
 }
 
 PerplexityResult read_perplexity(const json& value, const std::string& where) {

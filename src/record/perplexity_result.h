@@ -41,7 +41,8 @@ inline constexpr size_t kMostLengthTicks = 12;
 /// The most means by position.
 inline constexpr size_t kMostPositionMeans = 4096;
 
-/// The value in the file at `path`. Error (ExitCode::io), see parse_json; for more than 64 MiB too.
+/// The object in the file at `path`. Error (ExitCode::io), see parse_digested_json; for more than
+/// 64 MiB too.
 nlohmann::json perplexity_json(const std::string& path);
 
 /// What it says, as `bamtrain eval --output` writes it. Error (ExitCode::io), for the results of

@@ -6,10 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/abbreviate.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
-#include "core/json.h"
+#include "core/json_digest.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
@@ -19,13 +20,29 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr const char* kResultsRemedy =
+    "remove the file and run the same command again: tasks are measured anew";
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // answers to requests are a line each
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
                          const std::string& found) {
-  throw Error(ExitCode::io, path, expected, found,
-              "remove the file and run the same command again: tasks are measured anew");
+  throw Error(ExitCode::io, path, expected, found, kResultsRemedy);
+}
+
+/// Error unless what has an error beside it is a number, or null as what was not finite, and so is
+/// that error.
+void check_numbers(const std::string& path, const std::string& result,
+                   const ordered_json& numbers) {
+  const auto check = [&](const std::string& name, const ordered_json& value) {
+    if (value.is_number() || value.is_null()) return;
+    refuse(path + ": " + result + ": " + name, "a number, or null", abbreviate(value.dump()));
+  };
+  for (const auto& [name, value] : numbers.items()) {
+    const auto error = numbers.find(name + "_error");
+    if (error == numbers.end()) continue;
+    check(name, value);
+    check(name + "_error", *error);
+  }
 }
 
 bool is_metric(const ordered_json& value) {
@@ -59,28 +76,23 @@ Results::Results(std::string path) : path_(std::move(path)) {
   std::error_code ignored;
   if (!std::filesystem::exists(path_, ignored)) return;
   const std::string text = InputFile(path_, ExitCode::io, "check its permissions").text(kMostBytes);
-  const json read =
-      parse_json(text, {path_, ExitCode::io, "remove the file, or restore it from a copy"});
-  if (!read.is_object() || !read.contains("format") || read["format"] != kFormat) {
-    refuse(path_, "results of format " + std::to_string(kFormat),
-           text_at(read, "format") + " as its format");
-  }
-  const json* const results = find_value(read, "results");
-  const json *const config = find_value(read, "config"), *const name = find_value(read, "name"),
-                    *const complete = find_value(read, "complete");
-  if (results == nullptr || !results->is_object() || config == nullptr || !config->is_object() ||
-      name == nullptr || !name->is_string() || complete == nullptr || !complete->is_boolean()) {
+  ordered_json read = parse_digested_json(text, {path_, ExitCode::io, kResultsRemedy});
+  const auto has = [&](const char* member, bool (ordered_json::*holds)() const noexcept) {
+    const auto found = read.find(member);
+    return found != read.end() && ((*found).*holds)();
+  };
+  if (!has("results", &ordered_json::is_object) || !has("config", &ordered_json::is_object) ||
+      !has("name", &ordered_json::is_string) || !has("complete", &ordered_json::is_boolean)) {
     refuse(path_, "the members name, complete, config and results of a run", "others");
   }
-  for (const auto& [result, numbers] : results->items()) {
+  for (const auto& [result, numbers] : read["results"].items()) {
     if (!numbers.is_object()) refuse(path_, "an object as " + result, numbers.type_name());
+    check_numbers(path_, result, numbers);
   }
-  // In the order of the file, which the first reader does not keep.
-  const ordered_json ordered = ordered_json::parse(text);
-  name_ = *name;
-  complete_ = *complete;
-  config_ = ordered["config"];
-  results_ = ordered["results"];
+  name_ = read["name"];
+  complete_ = read["complete"];
+  config_ = std::move(read["config"]);
+  results_ = std::move(read["results"]);
 }
 
 void Results::set_run(const std::string& name, ordered_json config) {
@@ -108,13 +120,12 @@ bool Results::has(const std::string& result, const ordered_json& of) const {
 }
 
 void Results::write() const {
-  const ordered_json all = {{"format", kFormat},
+  AtomicFile file(path_);
+  file.write(digested_json({{"format", kDigestedFormat},
                             {"complete", complete_},
                             {"name", name_},
                             {"config", config_},
-                            {"results", results_}};
-  AtomicFile file(path_);
-  file.write(all.dump(2) + "\n");
+                            {"results", results_}}));
   file.commit();
 }
 

@@ -2,7 +2,7 @@
 // results.json: what a run was measured by when it had ended, for tables and for people.
 //
 //   {
-//     "format": 1,
+//     "format": 2,
 //     "complete": whether all that the config asks for is there,
 //     "name": ..., "config": the run's, resolved,
 //     "results": {
@@ -10,7 +10,8 @@
 //       "copy@64": {"exact_match": ..., "exact_match_error": ..., ..., "step": ..., "of": {...}},
 //       "last@1024": {"perplexity": ..., ...},
 //       ...
-//     }
+//     },
+//     "digest": see core/json_digest.h
 //   }
 //
 // A metric's name is that of a result and of a number in it: "copy@64/exact_match". "of" says what
@@ -37,7 +38,7 @@ bool is_task(const std::string& name);
 class Results {
  public:
   /// What the file at `path` says; none where it is not there. Error (ExitCode::io): it cannot be
-  /// read, or is none.
+  /// read, is damaged, or is none.
   explicit Results(std::string path);
 
   const std::string& path() const { return path_; }

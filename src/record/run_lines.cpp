@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/crc32c.h"
 #include "core/json.h"
 #include "train/train_config.h"
 
@@ -11,6 +12,13 @@ namespace bamtrain {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::string_view kCrcMember = ",\"crc\":";
+
+/// The end of a line that begins so.
+std::string crc_member(std::string_view before) {
+  return std::string(kCrcMember) + std::to_string(crc32c(before)) + "}";
+}
 
 MechanismValues mechanism_values(const JsonObject& parameters) {
   MechanismValues out;
@@ -59,8 +67,24 @@ JsonPlace place_of_line(const std::string& path, int64_t number) {
           "restore the file from a copy, or remove the line"};
 }
 
+std::string run_line(const nlohmann::ordered_json& line) {
+  std::string text = line.dump();
+  text.pop_back();  // the brace
+  return text + crc_member(text);
+}
+
 json parse_run_line(std::string_view line, const std::string& path, int64_t number) {
-  return parse_json_line(line, {path, ExitCode::io, place_of_line(path, number).remedy, number});
+  const JsonPlace place = place_of_line(path, number);
+  json value = parse_json_line(line, {path, ExitCode::io, place.remedy, number});
+  const auto crc = value.find("crc");
+  if (crc == value.end()) return value;
+  const std::string_view before = line.substr(0, line.rfind(kCrcMember));
+  const std::string right = crc_member(before);
+  if (line.substr(before.size()) != right) {
+    place.refuse("a line that ends with " + right, std::string(line.substr(before.size())));
+  }
+  value.erase(crc);
+  return value;
 }
 
 int64_t step_of(const JsonObject& line) { return line.count("step", kMaxSteps); }

@@ -62,7 +62,12 @@ struct Sample {
 /// Where line `number` of the file at `path` is, and its remedy.
 JsonPlace place_of_line(const std::string& path, int64_t number);
 
-/// The object that the line holds. Error (ExitCode::io), see parse_json_line.
+/// The text of a line, without its newline. Its last member, "crc", is the CRC-32C of what is
+/// before it: of the bytes up to the comma.
+std::string run_line(const nlohmann::ordered_json& line);
+
+/// The object that the line holds, without its crc; those of earlier programs have none. Error
+/// (ExitCode::io), see parse_json_line, and where the crc is not that of the line.
 nlohmann::json parse_run_line(std::string_view line, const std::string& path, int64_t number);
 
 // Error (ExitCode::io) at "FILE:LINE: KEY" for a member that is not there or is not what a run

@@ -62,6 +62,6 @@ StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
 StepLines::StepLines(const std::string& path, int64_t step, const StepLineKind& kind)
     : kept_(good_part(path, step, kind)), file_(path, kept_.bytes, end_of_lines) {}
 
-void StepLines::write(const nlohmann::ordered_json& line) { file_.write(line.dump() + "\n"); }
+void StepLines::write(const nlohmann::ordered_json& line) { file_.write(run_line(line) + "\n"); }
 
 }  // namespace bamtrain

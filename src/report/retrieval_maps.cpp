@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input_file.h"
-#include "core/json.h"
+#include "core/json_digest.h"
 
 namespace bamtrain {
 
@@ -86,7 +86,7 @@ std::vector<HeatMap> retrieval_maps(const json& result, const JsonPlace& place) 
 
 std::vector<HeatMap> read_retrieval_maps(const std::string& path) {
   const InputFile file(path, ExitCode::io, kRemedy);
-  const json result = parse_json(file.text(kMostBytes), {path, ExitCode::data, kRemedy});
+  const json result = parse_digested_json(file.text(kMostBytes), {path, ExitCode::data, kRemedy});
   std::vector<HeatMap> maps = retrieval_maps(result, {path, ExitCode::data, kRemedy});
   if (maps.empty()) {
     throw Error(ExitCode::data, path, "scores at depths", "none",

@@ -11,6 +11,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "core/json_digest.h"
 #include "core/sha256.h"
 #include "data/tokenizers.h"
 #include "eval/passkey_scores.h"
@@ -187,6 +188,7 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
   const std::string whole = evaluated("0,200,300");
   const auto altered = [&](const std::function<void(ordered_json&)>& change) {
     ordered_json file = ordered_json::parse(whole);
+    for (const char* key : {"format", "digest"}) file.erase(key);  // an earlier program's
     change(file);
     std::ofstream(t.path("result.json")) << file.dump(2) + "\n";
   };
@@ -215,6 +217,15 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
     altered([&](auto& file) { file["scores"][1] = row; });
     CHECK(evaluated("0,200,300") == whole);
   }
+  for (const json& length : {json(-200), json(int64_t{1} << 41)}) {
+    altered([&](auto& file) { file["scores"][1]["length"] = length; });
+    CHECK(evaluated("0,200,300") == whole);
+  }
+  // A digit that has flipped, of a file that has a digest.
+  ordered_json flipped = ordered_json::parse(whole);
+  flipped["scores"][1]["exact_match"] = 0.123;
+  std::ofstream(t.path("result.json")) << flipped.dump(2);
+  CHECK(evaluated("0,200,300") == whole);
 }
 
 TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its lines ask") {
@@ -256,7 +267,7 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
   CHECK_FALSE(json::parse(one)["scores"][0].contains("cells"));
   ordered_json marked = ordered_json::parse(one);
   marked["scores"][0]["recall"] = 0.123;
-  write_bytes(t.path("result.json"), marked.dump(2));
+  write_bytes(t.path("result.json"), digested_json(marked));
   const json two =
       json::parse(t.written("niah", {"tasks=niah_multikey_2,niah_single_1", "tokens=3"}, few));
   CHECK(two["scores"][0]["task"] == "niah_multikey_2");

@@ -75,7 +75,7 @@ TEST_CASE("results come back as they were set, with names and errors of metrics"
   }
   // Another program's words for it.
   const json file = json::parse(read_text(path));
-  CHECK(file["format"] == 1);
+  CHECK(file["format"] == 2);
   CHECK(file["name"] == "run");
   CHECK(file["results"]["n/a@64"]["of"]["task"] == "copy");
   const std::string text = read_text(path);
@@ -169,10 +169,10 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   refused("", "");
   refused("{", "");
   refused("{\"format\": 1, \"format\": 1}", "");
-  refused("[]", "results of format 1");
-  refused("{}", "nothing as its format");
-  refused(R"({"format": 2, "config": {}, "results": {}})", "2 as its format");
-  refused(R"({"format": "1", "config": {}, "results": {}})", "\"1\" as its format");
+  refused("[]", "expected a JSON object");
+  refused("{}", "the members name, complete, config and results");
+  refused(R"({"format": 2, "config": {}, "results": {}})", "digest: expected a string");
+  refused(R"({"format": "1", "config": {}, "results": {}})", "format: expected an integer");
   const json good = {{"format", 1},
                      {"complete", true},
                      {"name", ""},
@@ -188,6 +188,14 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   json number = good;
   number["results"]["a@1"] = 3;
   refused(number.dump(), "an object as a@1");
+  // Numbers that are none would be missing in a table without a word.
+  for (const char* name : {"loss", "loss_error"}) {
+    json text = good;
+    text["results"]["a@1"] = {{"loss", 1.5}, {"loss_error", nullptr}};
+    text["results"]["a@1"][name] = "1.5";
+    refused(text.dump(), std::string("results.json: a@1: ") + name +
+                             ": expected a number, or null, found \"1.5\"");
+  }
   // Cut anywhere.
   std::filesystem::remove(path);
   write_results(path);
@@ -196,4 +204,20 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
   CHECK(results_refusal(path).find("regular file") != std::string::npos);
+}
+
+TEST_CASE("a flipped digit of results.json is refused, and a file of format 1 is read") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  write_results(path);
+  std::string text = read_text(path);
+  const std::string loss = "\"loss\": 0.1";
+  text.replace(text.find(loss), loss.size(), "\"loss\": 0.3");
+  std::ofstream(path) << text;
+  CHECK(results_refusal(path).starts_with(path + ": digest: expected "));
+  json earlier = json::parse(text);
+  earlier["format"] = 1;
+  earlier.erase("digest");
+  std::ofstream(path) << earlier.dump();
+  CHECK(Results(path).metric("validation/loss")->value == 0.3);
 }

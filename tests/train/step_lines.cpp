@@ -159,8 +159,43 @@ TEST_CASE("of lines that are cut while they are written, whole ones stay") {
   const std::string text = read_text(path);
   std::filesystem::resize_file(path, text.size() - 3);
   lines.write({{"step", 4}});
-  CHECK(read_text(path) == "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
+  std::vector<int64_t> steps;
+  for (const auto& line : read_metrics(w.path("."))) steps.push_back(line["step"]);
+  CHECK(steps == std::vector<int64_t>{1, 2, 4});
   CHECK(lines.take_lost());
+}
+
+TEST_CASE("a line ends with the CRC-32C of what is before it, and no flipped digit is taken") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  {
+    StepLines lines(path, 0);
+    for (int step = 1; step <= 3; ++step) lines.write({{"step", step}, {"loss", 1.25}});
+  }
+  // By a bitwise CRC of RFC 3720, in another language.
+  const std::string first = "{\"step\":1,\"loss\":1.25,\"crc\":3968583430}\n",
+                    second = "{\"step\":2,\"loss\":1.25,\"crc\":3187511209}\n",
+                    third = "{\"step\":3,\"loss\":1.25,\"crc\":2368714700}\n";
+  CHECK(read_text(path) == first + second + third);
+  CHECK(StepLines(path, 3).last() == nlohmann::json{{"step", 3}, {"loss", 1.25}});
+  for (size_t bit = 0; bit < 8 * (second.size() - 1); ++bit) {
+    std::string flipped = second;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    std::ofstream(path, std::ios::binary) << first << flipped << third;
+    INFO(flipped);
+    const size_t name = second.find("crc");
+    if (bit / 8 >= name && bit / 8 < name + 3) continue;  // a line of an earlier program
+    CHECK(lines_refusal(path, 3).find("metrics.jsonl:2") != std::string::npos);
+  }
+  std::ofstream(path) << first << "{\"step\":2,\"loss\":1.35,\"crc\":3187511209}\n" << third;
+  CHECK(lines_refusal(path, 3).find("metrics.jsonl:2: expected a line that ends with ,\"crc\":") !=
+        std::string::npos);
+  // Of earlier programs, and with a crc that is not at the end.
+  std::ofstream(path) << "{\"step\":1,\"loss\":1.25}\n" << second;
+  CHECK(StepLines(path, 2).last() == nlohmann::json{{"step", 2}, {"loss", 1.25}});
+  std::ofstream(path) << first << "{\"crc\":3187511209,\"step\":2,\"loss\":1.25}\n" << third;
+  CHECK(lines_refusal(path, 3).find("metrics.jsonl:2: expected a line that ends with") !=
+        std::string::npos);
 }
 
 TEST_CASE("a file of lines that cannot be written or read is an error that names the file") {

@@ -242,7 +242,10 @@ std::string digest(const std::string& checkpoint) {
 std::vector<nlohmann::json> read_metrics(const std::string& out_dir) {
   std::ifstream in(out_dir + "/metrics.jsonl");
   std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+    lines.back().erase("crc");
+  }
   return lines;
 }
 

@@ -71,7 +71,7 @@ std::string digest(const std::string& checkpoint);
 /// Replaces state.json of a checkpoint by its text after `change`, and what the manifest says of
 /// it.
 void forge_state(const std::string& checkpoint, const std::function<void(nlohmann::json&)>& change);
-/// The lines of OUT/metrics.jsonl.
+/// The lines of OUT/metrics.jsonl, without their crc.
 std::vector<nlohmann::json> read_metrics(const std::string& out_dir);
 /// "results" of OUT/results.json.
 nlohmann::json read_results(const std::string& out_dir);

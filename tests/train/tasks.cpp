@@ -498,6 +498,7 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   };
   const auto altered = [&](const std::function<void(nlohmann::ordered_json&)>& change) {
     auto file = nlohmann::ordered_json::parse(whole);
+    for (const char* key : {"format", "digest"}) file.erase(key);  // an earlier program's
     change(file);
     write(file);
   };
@@ -545,6 +546,19 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
     altered([&](auto& file) { file["scores"][1] = row; });
     CHECK(evaluated("5,9,20") == whole);
   }
+  for (const json& length : {json(-5), json(int64_t{1} << 41), json(UINT64_MAX)}) {
+    altered([&](auto& file) { file["scores"][1]["length"] = length; });
+    CHECK(evaluated("5,9,20") == whole);
+  }
+  // A digit that has flipped, of a file that has a digest.
+  auto flipped = nlohmann::ordered_json::parse(whole);
+  flipped["scores"][1]["loss"] = 1234567;
+  write(flipped);
+  const Outcome anew = eval("5,9,20");
+  INFO(anew.output);
+  CHECK(anew.code == 0);
+  CHECK(anew.output.find("warning: " + output + ": digest: expected ") != std::string::npos);
+  CHECK(read_text(output) == whole);
   for (const char* scores : {"3", "null", "{\"length\": 9}"}) {
     altered([&](auto& file) { file["scores"] = json::parse(scores); });
     CHECK(evaluated("5,9,20") == whole);

@@ -64,11 +64,14 @@ struct TrainedText {
   }
 };
 
-/// The lines of a file of JSON objects.
+/// The lines of a file of JSON objects, without their crc.
 inline std::vector<nlohmann::json> read_lines(const std::string& path) {
   std::ifstream in(path);
   std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+    lines.back().erase("crc");
+  }
   return lines;
 }
 
