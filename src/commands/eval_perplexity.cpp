@@ -13,9 +13,9 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
+#include "core/json_digest.h"
 #include "core/note.h"
 #include "core/utf8.h"
-#include "core/json_digest.h"
 #include "eval/perplexity.h"
 #include "model/text_model.h"
 #include "record/event_file.h"
@@ -122,7 +122,9 @@ void write_events(const std::string& folder, const ordered_json& result) {
 }
 
 void print_result(const ordered_json& result, const EvaluatedSet& set) {
-  if (!set.name.empty()) fmt::print("{}: {}\n", set.name, result["data"].get<std::string>());
+  if (!set.name.empty()) {
+    fmt::print("{}: {}\n", set.name, printable(result["data"].get<std::string>()));
+  }
   print_perplexities(result);
   if (!set.no_bytes.empty()) fmt::print("no bits per byte: {}\n", printable(set.no_bytes));
   const auto written = nlohmann::json::parse(result.dump());

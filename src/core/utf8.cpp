@@ -8,6 +8,17 @@ namespace {
 
 constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
+bool is_shown(uint32_t code) {
+  const auto within = [code](uint32_t first, uint32_t last) {
+    return first <= code && code <= last;
+  };
+  if (code == '\t' || code == '\n') return true;
+  const bool control = code < 0x20 || within(0x7F, 0x9F), breaks = within(0x2028, 0x2029),
+             turns = within(0x202A, 0x202E) || within(0x2066, 0x2069),
+             noncharacter = within(0xFDD0, 0xFDEF) || (code & 0xFFFE) == 0xFFFE;
+  return !control && !breaks && !turns && !noncharacter;
+}
+
 }  // namespace
 
 Utf8Character utf8_character_at(std::string_view text, size_t at) {
@@ -61,9 +72,7 @@ std::string replace_controls(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const Utf8Character c = utf8_character_at(text, at);
-    const bool control = c.valid && (c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0));
-    const bool kept = !control || c.code == '\t' || c.code == '\n';
-    out.append(kept ? text.substr(at, c.bytes) : kReplacement);
+    out.append(!c.valid || is_shown(c.code) ? text.substr(at, c.bytes) : kReplacement);
     at += c.bytes;
   }
   return out;

@@ -28,7 +28,9 @@ size_t first_invalid_utf8(std::string_view text);
 std::string replace_invalid_utf8(std::string_view text);
 
 /// `text` with U+FFFD for each control character (U+0000 to U+001F, U+007F to U+009F) but tab and
-/// newline: others move a terminal's cursor and change its settings.
+/// newline, which moves a terminal's cursor or changes its settings; for line and paragraph
+/// separators (U+2028, U+2029); for what turns the text behind it around (U+202A to U+202E, U+2066
+/// to U+2069); and for the 66 noncharacters as U+FFFE, with which a file is no XML.
 std::string replace_controls(std::string_view text);
 
 /// `text` with both replaced: what a terminal may be given of names and texts that others chose.

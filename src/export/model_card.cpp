@@ -11,6 +11,7 @@
 
 #include "core/input_file.h"
 #include "core/line_reader.h"
+#include "core/markdown.h"
 #include "record/perplexity_result.h"
 #include "record/run_data.h"
 
@@ -116,12 +117,6 @@ std::string use_text(const CardOptions& options) {
   return text;
 }
 
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20; }, ' ');
-  return text;
-}
-
 }  // namespace
 
 std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
@@ -135,7 +130,7 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
       "---\nlibrary_name: transformers\nlicense: unknown\npipeline_tag: text-generation\ntags:\n"
       "- bamtrain\n---\n\n";
   text += fmt::format("# {}\n\nA decoder-only language model, trained by bamtrain.\n\n",
-                      c.name.empty() ? "A model" : one_line(c.name));
+                      c.name.empty() ? "A model" : markdown_text(c.name));
   text += "| | |\n|---|---|\n";
   const auto row = [&text](const char* what, const std::string& value) {
     text += fmt::format("| {} | {} |\n", what, value);

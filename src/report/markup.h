@@ -8,7 +8,7 @@
 namespace bamtrain {
 
 /// `text` as it may stand between tags and in quoted attributes of HTML and XML: & < > " ' as
-/// references; U+FFFD for what is no UTF-8 and for control characters other than tab and newline.
+/// references; U+FFFD for what is no UTF-8 and for what replace_controls (core/utf8.h) replaces.
 std::string escaped(std::string_view text);
 
 /// A coordinate or size of SVG, rounded to hundredths.

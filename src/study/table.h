@@ -2,6 +2,7 @@
 // The table of a study: rows by means over repeats, and what each run gave.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,10 @@ std::string latex(const StudyTable& table);
 std::string csv(const StudyTable& table);
 /// A line per run and metric: row, run, metric, value, standard error of its sampling.
 std::string runs_csv(const StudyTable& table);
+/// The beginning of a run's lines there: its first two cells.
+std::string run_cells(const std::string& row, const std::string& label);
+/// Those of all runs that have a line in what runs_csv gave.
+std::set<std::string> run_cells_in(const std::string& runs_csv);
 
 /// "99.8 ± 0.1" and its parts, in the units in which people read the number: percent of shares.
 std::string value_text(const std::string& number, double value);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <sstream>
 
 #include "core/join.h"
+#include "core/markdown.h"
 #include "core/measured_number.h"
+#include "core/utf8.h"
 #include "study/table.h"
 
 namespace bamtrain {
@@ -120,9 +124,20 @@ std::string title_of(const TableGroup& g) {
 const char* kMeaning =
     "mean over repeats, standard deviation (n - 1), and the best of them in parentheses";
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
+/// Whether the text is a number and nothing else, which no program computes anything of.
+bool is_plain_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && end == text.c_str() + text.size();
+}
+
+/// A cell of a CSV file, printable. What a spreadsheet would compute, a text that begins as a
+/// formula does, begins with an apostrophe.
+std::string csv_cell(const std::string& name) {
+  const std::string text = printable(name);
+  const bool formula = text.find_first_of("=+-@\t") == 0 && !is_plain_number(text);
+  if (!formula && text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = formula ? "\"'" : "\"";
   for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
 }
@@ -157,14 +172,7 @@ std::string fewer_text(const TableRow& row, const TableCell& cell) {
 
 std::string markdown(const StudyTable& t) {
   const Markup m = {" ± ", "<", [](const std::string& s) { return "**" + s + "**"; },
-                    [](const std::string& s) {
-                      std::string out;
-                      for (const char c : s) {
-                        if (std::string("|<").find(c) != std::string::npos) out += '\\';
-                        out += c;
-                      }
-                      return out;
-                    },
+                    [](const std::string& s) { return markdown_text(s); },
                     [](const std::vector<std::string>& cells, bool head) {
                       std::string out = "| " + join(cells, " | ") + " |\n";
                       if (!head) return out;
@@ -172,15 +180,20 @@ std::string markdown(const StudyTable& t) {
                       for (size_t i = 0; i < cells.size(); ++i) out += "---|";
                       return out + "\n";
                     }};
-  std::string out = "# " + t.name + "\n\nn: runs; " + kMeaning + ".\n";
+  const auto texts = [&m](const std::vector<std::string>& list) {
+    std::vector<std::string> out;
+    for (const std::string& text : list) out.push_back(m.text(text));
+    return join(out, "; ");
+  };
+  std::string out = "# " + m.text(t.name) + "\n\nn: runs; " + kMeaning + ".\n";
   for (size_t g = 0; g < t.groups.size(); ++g) {
-    out += "\n## " + title_of(t.groups[g]) + "\n\n" + group_rows(t, g, m);
+    out += "\n## " + m.text(title_of(t.groups[g])) + "\n\n" + group_rows(t, g, m);
     if (has_p(t, g)) {
-      out += "\nWelch's p against " + t.reference + ":\n\n" + p_rows(t, g, m);
+      out += "\nWelch's p against " + m.text(t.reference) + ":\n\n" + p_rows(t, g, m);
     }
   }
-  if (!t.diverged.empty()) out += "\nDiverged: " + join(t.diverged, "; ") + ".\n";
-  if (!t.at_ends.empty()) out += fmt::format("\n{}: {}.\n", kAtEnds, join(t.at_ends, "; "));
+  if (!t.diverged.empty()) out += "\nDiverged: " + texts(t.diverged) + ".\n";
+  if (!t.at_ends.empty()) out += fmt::format("\n{}: {}.\n", kAtEnds, texts(t.at_ends));
   return out;
 }
 
@@ -188,7 +201,7 @@ std::string latex(const StudyTable& t) {
   const Markup m = {" $\\pm$ ", "$<$", [](const std::string& s) { return "\\textbf{" + s + "}"; },
                     [](const std::string& s) {
                       std::string out;
-                      for (const char c : s) {
+                      for (const char c : printable(s)) {
                         if (c == '\\') {
                           out += "\\textbackslash{}";
                         } else if (c == '~') {
@@ -215,9 +228,11 @@ std::string latex(const StudyTable& t) {
            std::string(columns - 1, 'r') + "}\n\\toprule\n" + rows +
            "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
   };
-  std::string out = "% " + t.name + ": " + kMeaning + ". Needs booktabs.\n";
-  if (!t.diverged.empty()) out += "% Diverged: " + join(t.diverged, "; ") + ".\n";
-  if (!t.at_ends.empty()) out += fmt::format("% {}: {}.\n", kAtEnds, join(t.at_ends, "; "));
+  std::string out = "% " + printable(t.name) + ": " + kMeaning + ". Needs booktabs.\n";
+  if (!t.diverged.empty()) out += "% Diverged: " + printable(join(t.diverged, "; ")) + ".\n";
+  if (!t.at_ends.empty()) {
+    out += fmt::format("% {}: {}.\n", kAtEnds, printable(join(t.at_ends, "; ")));
+  }
   for (size_t g = 0; g < t.groups.size(); ++g) {
     const size_t columns = heads(t, t.groups[g], m, true).size();
     out += "\n" + tabular(t.name + ", " + title_of(t.groups[g]), columns, group_rows(t, g, m));
@@ -237,9 +252,9 @@ std::string csv(const StudyTable& t) {
       for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
         const auto& cell = r.cells[g][c];
         if (!cell) continue;
-        out += fmt::format("{},{},{},{},{},{},{},{}\n", quoted(r.label), quoted(joined_choice(r)),
-                           quoted(t.groups[g].metrics[c]), cell->sample.count,
-                           exact(cell->sample.mean),
+        out += fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(r.label),
+                           csv_cell(joined_choice(r)), csv_cell(t.groups[g].metrics[c]),
+                           cell->sample.count, exact(cell->sample.mean),
                            cell->sample.deviation ? exact(*cell->sample.deviation) : "",
                            exact(cell->best), cell->p ? exact(*cell->p) : "");
       }
@@ -252,11 +267,31 @@ std::string runs_csv(const StudyTable& t) {
   std::string out = "row,run,metric,value,error\n";
   for (const TableRun& r : t.runs) {
     for (const auto& [metric, m] : r.metrics) {
-      out += fmt::format("{},{},{},{},{}\n", quoted(r.row), quoted(r.label), quoted(metric),
-                         exact(m.value), m.error ? exact(*m.error) : "");
+      out += run_cells(r.row, r.label) + fmt::format("{},{},{}\n", csv_cell(metric), exact(m.value),
+                                                     m.error ? exact(*m.error) : "");
     }
   }
   return out;
+}
+
+std::string run_cells(const std::string& row, const std::string& label) {
+  return csv_cell(row) + "," + csv_cell(label) + ",";
+}
+
+std::set<std::string> run_cells_in(const std::string& runs_csv) {
+  std::set<std::string> runs;
+  std::istringstream lines(runs_csv);
+  for (std::string line; std::getline(lines, line);) {  // labels have no newline
+    bool inside = false;
+    int commas = 0;
+    size_t end = 0;
+    for (; end < line.size() && commas < 2; ++end) {
+      if (line[end] == '"') inside = !inside;
+      commas += line[end] == ',' && !inside;
+    }
+    if (commas == 2) runs.insert(line.substr(0, end));
+  }
+  return runs;
 }
 
 }  // namespace bamtrain

@@ -116,6 +116,25 @@ TEST_CASE("controls other than tab and newline are replaced, and nothing else") 
   CHECK(replace_controls("").empty());
 }
 
+TEST_CASE("what turns a text around, breaks its line or is no character is replaced") {
+  // The Unicode Standard 15: 65 controls, of which two stay; 2 separators; 5 embeddings and
+  // overrides, 4 isolates; 66 noncharacters (section 23.7).
+  int64_t replaced = 0;
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    replaced += replace_controls(encoded(c)) != encoded(c);
+  }
+  CHECK(replaced == 65 - 2 + 2 + 5 + 4 + 66);
+  const std::string r = "\xEF\xBF\xBD";
+  for (uint32_t c : {0x202Au, 0x202Eu, 0x2066u, 0x2069u, 0x2028u, 0xFDD0u, 0xFFFEu, 0x10FFFFu}) {
+    CHECK(printable("a" + encoded(c) + "b") == "a" + r + "b");
+  }
+  // Marks of right-to-left text, and what joins an emoji, stay.
+  for (uint32_t c : {0x200Du, 0x200Eu, 0x200Fu, 0xFFFDu, 0xFEFFu}) {
+    CHECK(printable(encoded(c)) == encoded(c));
+  }
+}
+
 TEST_CASE("a cut moves back to the start of the character that it would cut") {
   const std::string text = "a\xC3\xA9\xE6\x97\xA5\xF0\x9F\x8E\x89z";
   const std::vector<size_t> expected = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};

@@ -264,6 +264,14 @@ TEST_CASE("the card says that nothing is known of the licence, and names the tok
   CHECK(contains(t.text("README.md"), "| tokenizer | none in this folder |"));
 }
 
+TEST_CASE("a name stays text in the card") {
+  Trained t;
+  t.config.name = "<img src=x onerror=alert(1)>\n[a](b)\xE2\x80\xAE";
+  t.write();
+  CHECK(contains(t.text("README.md"),
+                 "\n# \\<img src=x onerror=alert(1)> \\[a](b)\xEF\xBF\xBD\n\nA decoder-only"));
+}
+
 TEST_CASE("the card has the numbers of the run's files, and none where they have none") {
   Trained t;
   t.write();

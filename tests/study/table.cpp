@@ -191,3 +191,40 @@ TEST_CASE("of values with labels the numbers say which is at an end; LaTeX says 
   CHECK(latex(t).find("% Chosen at an end of the values") != std::string::npos);
   CHECK(markdown(t).find("| alibi | \\<fast> |") != std::string::npos);
 }
+
+TEST_CASE("labels stay text in Markdown, in a spreadsheet and in LaTeX") {
+  const Workplace w;
+  ordered_json j = study_of(w);
+  j["name"] = "<script>alert(1)</script>";
+  j["reference"] = "=HYPERLINK(\"http://x\")";
+  j["axes"] = {{{"name", "attention"},
+                {"values",
+                 {{"=HYPERLINK(\"http://x\")", {{"optimizer.lr", 1e-3}}},
+                  {"@a", {{"optimizer.lr", 2e-3}}},
+                  {"-b", {{"optimizer.lr", 3e-3}}},
+                  {"-0.5", {{"optimizer.lr", 4e-3}}},
+                  {"c\u202E<b>\uFFFE", {{"optimizer.lr", 5e-3}}}}}}};
+  const Study study = read_study(write_study(w, j));
+  const std::vector<StudyRun> runs = runs_of(study);
+  for (const StudyRun& run : runs) write_finished(run, 0.5, 0, 1);
+  const StudyTable t = table_of(study, runs);
+  const std::string md = markdown(t), table = csv(t), each = runs_csv(t), tex = latex(t);
+  INFO(md << table << each << tex);
+  CHECK(md.starts_with("# \\<script>alert(1)\\</script>\n"));
+  const std::string replaced = "\xEF\xBF\xBD";
+  CHECK(md.find("| c" + replaced + "\\<b>" + replaced + " |") != std::string::npos);
+  for (const std::string& file : {table, each}) {
+    CHECK(file.find("\n\"'=HYPERLINK(\"\"http://x\"\")\",") != std::string::npos);
+    CHECK(file.find("\n\"'@a\",") != std::string::npos);
+    CHECK(file.find("\n\"'-b\",") != std::string::npos);
+    CHECK(file.find("\n-0.5,") != std::string::npos);
+    CHECK(file.find("\nc" + replaced + "<b>" + replaced + ",") != std::string::npos);
+  }
+  std::set<std::string> all = {"row,run,"};  // the head
+  for (const StudyRun& run : runs) all.insert(run_cells(run.row, run.label));
+  CHECK(run_cells_in(each) == all);
+  for (const std::string& file : {md, table, each, tex}) {
+    CHECK(file.find("\xE2\x80\xAE") == std::string::npos);  // U+202E
+    CHECK(file.find("\xEF\xBF\xBE") == std::string::npos);  // U+FFFE
+  }
+}
