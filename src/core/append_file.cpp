@@ -15,17 +15,10 @@ namespace bamtrain {
 
 namespace {
 
-[[noreturn]] void append_failed(const std::string& path, const char* expected, int reason) {
-  throw Error(ExitCode::io, path, expected, std::strerror(reason),
-              "check free space and permissions of the run's folder");
-}
+constexpr const char* kAppendRemedy = "check free space and permissions of the run's folder";
 
-int open_to_append(const std::string& path) {
-  constexpr const char* kWritable = "a file that can be written";
-  if (const int fault = file_fault(FileOp::create, path)) append_failed(path, kWritable, fault);
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) append_failed(path, kWritable, errno);
-  return descriptor;
+[[noreturn]] void append_failed(const std::string& path, const char* expected, int reason) {
+  throw Error(ExitCode::io, path, expected, std::strerror(reason), kAppendRemedy);
 }
 
 int64_t bytes_of(int descriptor) {
@@ -33,10 +26,29 @@ int64_t bytes_of(int descriptor) {
   return ::fstat(descriptor, &info) == 0 ? info.st_size : 0;
 }
 
+bool is_regular(int descriptor) {
+  struct stat info = {};
+  return ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 }  // namespace
 
+int open_to_append(const std::string& path, const char* remedy) {
+  const auto failed = [&](const std::string& found) {
+    return Error(ExitCode::io, path, "a file that can be written", found, remedy);
+  };
+  if (const int fault = file_fault(FileOp::create, path)) throw failed(std::strerror(fault));
+  // A pipe that nobody reads is ENXIO then, and not waited for.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  const int descriptor = ::open(path.c_str(), kFlags, 0666);
+  if (descriptor < 0 && errno != ENXIO) throw failed(std::strerror(errno));
+  if (descriptor >= 0 && is_regular(descriptor)) return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  throw failed("a pipe, a device or a socket");
+}
+
 AppendFile::AppendFile(const std::string& path, int64_t keep, WholeBytes whole)
-    : path_(path), whole_(whole), descriptor_(open_to_append(path)) {
+    : path_(path), whole_(whole), descriptor_(open_to_append(path, kAppendRemedy)) {
   try {
     cut_back(keep);
   } catch (const Error&) {
@@ -57,7 +69,7 @@ void AppendFile::cut_back(int64_t keep) {
 /// The file that has the name, as far as it is whole.
 void AppendFile::find_again() {
   if (!is_file_at(path_, descriptor_)) {
-    ::close(std::exchange(descriptor_, open_to_append(path_)));
+    ::close(std::exchange(descriptor_, open_to_append(path_, kAppendRemedy)));
     bytes_ = bytes_of(descriptor_);
     lost_ = true;
   } else if (const int64_t left = bytes_of(descriptor_); left < bytes_) {

@@ -7,6 +7,10 @@
 
 namespace bamtrain {
 
+/// Opens the regular file at `path`, made where it is absent, for appending; its descriptor. Error
+/// (ExitCode::io) with `remedy`, for a pipe too, whose reader is not waited for.
+int open_to_append(const std::string& path, const char* remedy);
+
 /// Every member may throw Error (ExitCode::io) naming the file, the system's reason and the remedy.
 class AppendFile {
  public:

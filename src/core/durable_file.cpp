@@ -188,7 +188,8 @@ int file_fault(FileOp op, const std::string& path, const std::string& target) {
 
 DurableFile::DurableFile(const std::string& path) : path_(path) {
   const int error = outcome(FileOp::create, path_, [&] {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    descriptor_ = ::open(path_.c_str(), kFlags | O_NONBLOCK, 0666);  // no wait for a pipe's reader
     return descriptor_ < 0 ? -1 : 0;
   });
   if (error) file_failed(path_, "a file to be created", error);

@@ -13,12 +13,17 @@ namespace bamtrain {
 inline int max_threads() { return omp_get_max_threads(); }
 inline int thread_index() { return omp_get_thread_num(); }
 
+/// Starts the threads of parallel loops, once: the functions below do so first. std::system_error
+/// where the system refuses one. The runtime would end the process then, with exit code 1.
+void start_threads();
+
 /// f(i, slot) for i in [0, n), in any order, on all threads. `slot` is for scratch memory: below
 /// min(n, max_threads()), never two of the same at once, and the same thread's as far as there are
 /// that many. The first exception of any piece is rethrown on the caller's thread after the loop.
 template <class F>
 void parallel_for_slots(int64_t n, F&& f) {
   if (n <= 0) return;
+  if (n > 1) start_threads();
   std::exception_ptr failure;
   const bool one_per_thread = n >= max_threads();
   std::atomic<int64_t> taken{0};

@@ -1,6 +1,9 @@
 #include "core/append_file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -147,5 +150,31 @@ TEST_CASE("what is appended is synced with its folder's entry, and each step may
     CHECK(g_operations ==
           std::vector<Operation>(all.begin(), all.begin() + static_cast<int>(n) + 1));
   }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a pipe is no file to append to, whether somebody reads it or not") {
+  std::string folder = (std::filesystem::temp_directory_path() / "bamtrain-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/log";
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const auto refused = [&] {
+    CHECK(error_of(ExitCode::io, [&] { open_to_append(path, "remove it"); }) ==
+          path +
+              ": expected a file that can be written, found a pipe, a device or a socket; "
+              "remedy: remove it");
+  };
+  refused();
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  refused();
+  ::close(reader);
+  // It takes the file's place while that is written.
+  std::filesystem::remove(path);
+  AppendFile file(path, 0);
+  std::filesystem::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(error_of(ExitCode::io, [&] { file.write("x"); }).find("found a pipe") != std::string::npos);
+  CHECK(error_of(ExitCode::io, [&] { DurableFile unused(path); }).find(path) != std::string::npos);
   std::filesystem::remove_all(folder);
 }

@@ -31,13 +31,18 @@ TEST_CASE("a thread that the system refuses is named as one, with the limit to r
   for (const std::string& path : {w.path("."), program, config}) {
     std::filesystem::permissions(path, static_cast<std::filesystem::perms>(0755));
   }
-  const Outcome o =
-      run({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "bash", "-c",
-           "ulimit -u 1; exec \"$0\" --config \"$1\"", program, config});
-  INFO(o.output);
-  CHECK(o.code == static_cast<int>(ExitCode::device));
-  CHECK(o.output.find("threads: expected one more thread") != std::string::npos);
-  CHECK(o.output.find("ulimit -u") != std::string::npos);
+  // Fewer than the threads of a parallel loop, which the runtime would end with 1.
+  constexpr int kThreads = 8;
+  for (int limit = 1; limit < kThreads; ++limit) {
+    const Outcome o = run(
+        {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "bash", "-c",
+         "ulimit -u " + std::to_string(limit) + "; exec \"$0\" --config \"$1\"", program, config},
+        threads(kThreads));
+    INFO(limit << "\n" << o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::device));
+    CHECK(o.output.find("threads: expected one more thread") != std::string::npos);
+    CHECK(o.output.find("ulimit -u") != std::string::npos);
+  }
 }
 
 TEST_CASE("a thread that has no room for its stack is named with the limit of memory") {
