@@ -168,15 +168,61 @@ class TablesLock {
   int folder_;
 };
 
-void write_tables(const Study& study, const std::vector<StudyRun>& runs) {
-  const TablesLock lock(study.out_dir);
-  const StudyTable table = table_of(study, runs);
-  write_file(study.out_dir + "/table.md", markdown(table));
-  write_file(study.out_dir + "/table.csv", csv(table));
-  write_file(study.out_dir + "/table.tex", latex(table));
-  write_file(study.out_dir + "/runs.csv", runs_csv(table));
-  write_file(study.out_dir + "/study.html", study_page(table, trained_lengths(runs)));
-}
+/// Writes the tables of a study, again and again.
+class StudyTables {
+ public:
+  StudyTables(const Study& study, const std::vector<StudyRun>& runs) : study_(study), runs_(runs) {}
+
+  /// Of what is there now. Tables of more runs stay where the results of one of them are gone or
+  /// damaged, which is said once of a run. Error (ExitCode::io).
+  void write() {
+    const TablesLock lock(study_.out_dir);
+    const StudyTable table = table_of(study_, runs_);
+    if (const StudyRun* const lost = lost_run(table)) {
+      if (told_.insert(lost->label).second) {
+        tell(
+            fmt::format("the tables stay as they are until {} is there again: its results are gone "
+                        "or damaged (to have them without it: remove {})\n",
+                        lost->label, runs_file()));
+      }
+      return;
+    }
+    write_file(study_.out_dir + "/table.md", markdown(table));
+    write_file(study_.out_dir + "/table.csv", csv(table));
+    write_file(study_.out_dir + "/table.tex", latex(table));
+    write_file(runs_file(), runs_csv(table));
+    write_file(study_.out_dir + "/study.html", study_page(table, trained_lengths(runs_)));
+  }
+
+ private:
+  std::string runs_file() const { return study_.out_dir + "/runs.csv"; }
+
+  /// Where the tables there have more runs than `now`: the first of theirs whose results nobody has
+  /// any more. Null: none.
+  const StudyRun* lost_run(const StudyTable& now) const {
+    constexpr int64_t kMostTableBytes = int64_t{1} << 30;
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(runs_file(), ignored)) return nullptr;
+    const std::set<std::string> before =
+        run_cells_in(InputFile(runs_file(), ExitCode::io, "remove it").text(kMostTableBytes));
+    std::set<std::string> over(now.diverged.begin(), now.diverged.end());
+    for (const TableRun& run : now.runs) over.insert(run.label);
+    size_t runs = 0;
+    const StudyRun* lost = nullptr;
+    for (const StudyRun& run : runs_) {
+      if (before.count(run_cells(run.row, run.label)) == 0) continue;
+      ++runs;
+      if (lost != nullptr || over.count(run.label) > 0) continue;
+      const bool there = std::filesystem::exists(run.folder + "/" + kResultsFile, ignored);
+      if (!there || state_of(study_, run).kind == RunState::Kind::damaged) lost = &run;
+    }
+    return runs > now.runs.size() ? lost : nullptr;
+  }
+
+  const Study& study_;
+  const std::vector<StudyRun>& runs_;
+  std::set<std::string> told_;  // labels
+};
 
 /// Error (ExitCode::io) for the first folder that the study would make and could not.
 void check_places(const Study& study, const std::vector<StudyRun>& runs) {
@@ -309,7 +355,8 @@ int run(const StudyArguments& arguments) {
   check_others(study, runs);
   make_folders(study.out_dir);
   write_file(study.out_dir + kStudyFile, nlohmann::json{{"name", study.name}}.dump() + "\n");
-  const RunnerResult result = run_study(study, runs, settings, [&] { write_tables(study, runs); });
+  StudyTables tables(study, runs);
+  const RunnerResult result = run_study(study, runs, settings, [&] { tables.write(); });
   const int over = result.done + result.diverged + result.failed;
   tell(fmt::format(
       "{} runs: {} done, {} diverged, {} failed{}\ntable {}/table.md\npage {}/study.html\n",

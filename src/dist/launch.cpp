@@ -1,7 +1,12 @@
 #include "dist/launch.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "core/error.h"
 
@@ -38,6 +43,22 @@ Launch detect_launch() {
     return {"PMIX_RANK", text ? parse_count("SLURM_STEP_NUM_TASKS", text) : Launch::kUnknown};
   }
   return {};
+}
+
+void leave_launch() {
+  // Of Open MPI, PMIx and PRRTE; of MPICH, Intel MPI and their launcher Hydra.
+  constexpr std::string_view kPrefixes[] = {"OMPI_", "ORTE_",  "PMIX_", "PRTE_",    "PMI_",
+                                            "PMI2_", "HYDRA_", "HYDI_", "MPI_LOCAL"};
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                    [&](std::string_view prefix) { return name.starts_with(prefix); })) {
+      names.emplace_back(name);
+    }
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
 }
 
 void require_single_process(const Launch& launch) {

@@ -19,6 +19,10 @@ struct Launch {
 /// Error (ExitCode::distributed) where a launcher's variable does not hold a count.
 Launch detect_launch();
 
+/// Takes the launcher's variables out of the environment, for a program that is started alone: it
+/// would look for the processes that they announce.
+void leave_launch();
+
 /// Error (ExitCode::distributed) unless `launch` announces one process: for binaries without MPI.
 void require_single_process(const Launch& launch);
 

@@ -16,12 +16,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/append_file.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/folder_lock.h"
 #include "core/input_file.h"
 #include "core/parallel.h"
 #include "core/standard_output.h"
+#include "dist/launch.h"
 #include "record/results.h"
 #include "study/table.h"
 
@@ -63,13 +65,6 @@ class AwaitedSignals {
   sigset_t set_ = {}, before_ = {};
 };
 
-int open_log(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd >= 0) return fd;
-  throw Error(ExitCode::io, path, "a file that can be written", std::strerror(errno),
-              "change its permissions, or the study's out_dir");
-}
-
 pid_t forked(const std::string& what) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
@@ -87,7 +82,7 @@ void end_without(pid_t parent) {
 /// one that it sees, empty: all.
 pid_t start_training(const std::string& config, const std::string& log, const FolderLock& lock,
                      const std::string& gpu, int threads, const sigset_t& mask) {
-  const int output = open_log(log);
+  const int output = open_to_append(log, "remove it, or change the study's out_dir");
   const std::string thread_count = std::to_string(threads);
   const pid_t parent = ::getpid(), child = forked(config);
   if (child > 0) {
@@ -105,6 +100,7 @@ pid_t start_training(const std::string& config, const std::string& log, const Fo
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
+  leave_launch();
   if (threads > 0) ::setenv("OMP_NUM_THREADS", thread_count.c_str(), 1);
   if (!gpu.empty()) ::setenv("CUDA_VISIBLE_DEVICES", gpu.c_str(), 1);
   ::execl("/proc/self/exe", "bamtrain", "--config", config.c_str(), static_cast<char*>(nullptr));
@@ -125,7 +121,8 @@ pid_t start_waiting(const std::string& folder) {
   ::_exit(0);
 }
 
-/// The last line that is not empty, or why there is none.
+/// The last line of bamtrain's own, or else the last that is not empty, or why there is none: a
+/// library says its own when a process ends.
 std::string last_line(const std::string& path) try {
   constexpr int64_t kEnd = 4096;
   const InputFile file(path, ExitCode::io, "restore it");
@@ -133,7 +130,11 @@ std::string last_line(const std::string& path) try {
   std::string text(static_cast<size_t>(bytes), '\0');
   file.read(file.bytes() - bytes, text.data(), bytes);
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.find_last_of("\n\r") + 1);
+  constexpr std::string_view kOwn = "\nbamtrain: ";
+  const size_t own = text.rfind(kOwn);
+  if (own == std::string::npos) return text.substr(text.find_last_of("\n\r") + 1);
+  text.erase(0, own + 1);
+  return text.substr(0, text.find('\n'));
 } catch (const Error& e) {
   return e.what();
 }
@@ -159,6 +160,7 @@ class Runner {
       int status = 0;
       for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) ended(pid, status);
     }
+    count_again();
     changed_();
     result_.interrupted = stopping_;
     return result_;
@@ -226,10 +228,8 @@ class Runner {
   bool is_over(const StudyRun& run, const RunState& state) {
     switch (state.kind) {
       case RunState::Kind::done:
-        ++result_.done;
-        return true;
       case RunState::Kind::diverged:
-        ++result_.diverged;
+        over_.push_back({&run, state.kind});
         return true;
       case RunState::Kind::other:
       case RunState::Kind::damaged:
@@ -244,6 +244,25 @@ class Runner {
     if (result_.failed == 0) result_.exit_code = code;
     ++result_.failed;
     say(fmt::format("{}: failed ({}): {}", run.label, code, why));
+  }
+
+  /// What the disk says of the runs that are over: a folder may have gone since.
+  void count_again() {
+    for (const auto& [run, kind] : over_) {
+      const RunState now = state_of(study_, *run);
+      if (now.kind == kind) {
+        ++(kind == RunState::Kind::done ? result_.done : result_.diverged);
+      } else if (now.kind == RunState::Kind::damaged) {
+        failed(*run, static_cast<int>(now.code), now.message);
+      } else {
+        failed(*run, static_cast<int>(ExitCode::io),
+               fmt::format("it had {}, and {} is no longer there: restore it, or run the same "
+                           "command again to train it anew",
+                           kind == RunState::Kind::done ? "ended" : "diverged",
+                           kind == RunState::Kind::done ? run->folder + "/" + kResultsFile
+                                                        : "what was noted of it"));
+      }
+    }
   }
 
   /// For those that other processes train, when there is nothing else to do.
@@ -268,12 +287,12 @@ class Runner {
     // Most often by the system, which had no memory left.
     const int code = killed != 0 ? static_cast<int>(ExitCode::device) : WEXITSTATUS(status);
     if (code == 0 && state_of(study_, run).kind == RunState::Kind::done) {
-      ++result_.done;
+      over_.push_back({&run, RunState::Kind::done});
       say(run.label + ": done" + measured(run));
     } else if (stopping_) {
       say(run.label + ": stopped");
     } else if (code == static_cast<int>(ExitCode::nonfinite)) {
-      ++result_.diverged;
+      over_.push_back({&run, RunState::Kind::diverged});
       note_diverged(study_, run, last_line(log_file(study_, run)));
       say(run.label + ": diverged: " + last_line(log_file(study_, run)));
     } else if (killed != 0) {
@@ -328,8 +347,9 @@ class Runner {
   const RunnerSettings& settings_;
   const std::function<void()>& changed_;
   AwaitedSignals signals_;
-  std::vector<const StudyRun*> waiting_;  // in their order
-  std::vector<const StudyRun*> held_;     // by other processes
+  std::vector<const StudyRun*> waiting_;                          // in their order
+  std::vector<const StudyRun*> held_;                             // by other processes
+  std::vector<std::pair<const StudyRun*, RunState::Kind>> over_;  // done or diverged
   std::vector<int> free_slots_;
   std::map<pid_t, Child> children_;
   bool stopping_ = false;

@@ -15,7 +15,7 @@ struct RunnerSettings {
 };
 
 struct RunnerResult {
-  int done = 0, diverged = 0, failed = 0;  // runs
+  int done = 0, diverged = 0, failed = 0;  // runs, counted from the disk at the end
   int exit_code = 0;                       // of the first that failed
   bool interrupted = false;
 };

@@ -54,7 +54,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "tasks",
       "train"}},
     // Each run is a process of its own: what it does is not this folder's business.
-    {"study", {"core", "checkpoint", "train", "record", "report", "config"}},
+    {"study", {"core", "dist", "checkpoint", "train", "record", "report", "config"}},
     {"commands", {"core", "priors", "scales", "normalizers", "mixes",      "ops",   "model",
                   "dist", "data",   "tasks",  "prompts",     "checkpoint", "train", "record",
                   "run",  "eval",   "report", "export",      "config",     "study", "inspect"}},

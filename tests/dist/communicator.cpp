@@ -112,6 +112,27 @@ TEST_CASE("launchers are known by their variables, the innermost first") {
   }
 }
 
+TEST_CASE("a program that is started alone is left none of a launcher's variables") {
+  std::vector<std::string> before;
+  for (char** variable = environ; *variable != nullptr; ++variable) before.emplace_back(*variable);
+  {
+    const LaunchEnvironment launched{
+        {"OMPI_COMM_WORLD_SIZE", "2"}, {"PMI_SIZE", "2"}, {"PMIX_RANK", "0"}};
+    setenv("OMPI_MCA_ess_base_vpid", "0", 1);
+    setenv("MY_PMI_SIZE", "3", 1);
+    leave_launch();
+    CHECK_FALSE(detect_launch().parallel());
+    CHECK(std::getenv("OMPI_MCA_ess_base_vpid") == nullptr);
+    CHECK(std::getenv("MY_PMI_SIZE") != nullptr);
+    CHECK(std::getenv("PATH") != nullptr);
+  }
+  unsetenv("MY_PMI_SIZE");
+  for (const std::string& variable : before) {
+    const size_t equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+}
+
 TEST_CASE("without MPI, only one process may have been launched") {
   CHECK_NOTHROW(require_single_process({}));
   CHECK_NOTHROW(require_single_process({"PMI_SIZE", 1}));

@@ -2,6 +2,8 @@
 
 #include "study/runner.h"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -379,4 +381,90 @@ TEST_CASE("a run that another process has is waited for, and in the table where 
   CHECK(o.code == 0);
   CHECK(o.output.find("2 runs: 2 done") != std::string::npos);
   CHECK(files_of(w.path("study")) == files_of(w.path("before")));
+}
+
+TEST_CASE("a run whose folder goes in mid-study is counted as missing, and named") {
+  const Workplace w;
+  write_base(w);
+  const std::string study = write_study(w, small_study(w)),
+                    folder = w.path("study/runs/alibi_seed-1");
+  const Outcome o = run_and(
+      command(study), "alibi, seed 2: begins", [&](int) { std::filesystem::remove_all(folder); },
+      threads(1));
+  INFO(o.output);
+  CHECK(o.code == 6);
+  CHECK(o.output.find("alibi, seed 1: failed (6): it had ended, and " + folder +
+                      "/results.json is no longer there") != std::string::npos);
+  CHECK(o.output.find("6 runs: 5 done, 0 diverged, 1 failed") != std::string::npos);
+  CHECK(read_text(w.path("study/table.md")).find("| alibi | 2 of 3 |") != std::string::npos);
+  CHECK(finish(study).output.find("6 runs: 6 done") != std::string::npos);
+}
+
+TEST_CASE("a complete table stays where a run's results are damaged, until they are there again") {
+  const Workplace w;
+  write_base(w);
+  const std::string study = write_study(w, small_study(w));
+  finish(study, {"--jobs", "2"});
+  const std::string before = files_of(w.path("study")),
+                    results = w.path("study/runs/alibi_seed-1/results.json");
+  const std::string whole = read_text(results);
+  std::string text = whole;
+  const size_t loss = text.find("\"loss\": ") + 8;
+  text[loss] = static_cast<char>(text[loss] ^ 1);  // of the number's first digit the last bit
+  std::ofstream(results) << text;
+  const Outcome o = run(command(study), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 6);
+  CHECK(o.output.find("alibi, seed 1: failed (6): " + results + ": digest: expected") !=
+        std::string::npos);
+  CHECK(o.output.find("the tables stay as they are until alibi, seed 1 is there again") !=
+        std::string::npos);
+  CHECK(o.output.find("6 runs: 5 done, 0 diverged, 1 failed") != std::string::npos);
+  CHECK(files_of(w.path("study")) == before);
+  SECTION("restored") { std::ofstream(results) << whole; }
+  SECTION("removed, and measured anew") { std::filesystem::remove(results); }
+  finish(study);
+  CHECK(files_of(w.path("study")) == before);
+}
+
+TEST_CASE("a pipe in the place of a run's log is refused and not waited for") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["axes"][1]["values"] = {1};
+  const std::string study = write_study(w, j), log = w.path("study/logs/alibi_seed-1.log");
+  std::filesystem::create_directories(w.path("study/logs"));
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);
+  const Outcome o = run(command(study), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 6);
+  CHECK(o.output.find("alibi, seed 1: failed (6): " + log +
+                      ": expected a file that can be written, found a pipe") != std::string::npos);
+  CHECK(o.output.find("2 runs: 1 done, 0 diverged, 1 failed") != std::string::npos);
+}
+
+TEST_CASE("runs of a study that a launcher has started know nothing of it") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["axes"][1]["values"] = {1};
+  j["axes"][0]["values"]["wild"] = {{"optimizer.lr", 1e30}, {"optimizer.clip", 0}};
+  const std::string study = write_study(w, j);
+  std::vector<std::string> words = command(study);
+  SECTION("mpirun") {
+    if (!have_mpi()) {
+      WARN("skipped: built without MPI");
+      return;
+    }
+    words = mpirun_command(1, words);
+  }
+  SECTION("one that says its number of processes") {
+    words.insert(words.begin(), {"env", "PMI_SIZE=1"});
+  }
+  const Outcome o = run(words, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("3 runs: 2 done, 1 diverged, 0 failed") != std::string::npos);
+  CHECK(o.output.find("wild, seed 1: diverged: bamtrain: ") != std::string::npos);
+  CHECK(read_text(w.path("study/diverged/wild_seed-1.json")).find("-----") == std::string::npos);
 }
