@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/utf8.h"
+#include "data_tools/json_string.h"
 
 namespace bamtrain {
 namespace {
@@ -35,7 +37,9 @@ nlohmann::json parsed(const RawDocument& raw, const std::string& path) {
   return parse_json(raw.text, {path, ExitCode::data, kRepair, raw.line});
 }
 
-std::string json_field(const RawDocument& raw, const std::string& path, const std::string& field) {
+/// Takes the text of `raw` where all is as it should be.
+std::string json_field(RawDocument& raw, const std::string& path, const std::string& field) {
+  if (std::optional<std::string> text = take_json_string(&raw.text, field)) return *std::move(text);
   nlohmann::json object = parsed(raw, path);
   if (!object.is_object()) {
     throw bad_line(path, raw.line, "a JSON object",

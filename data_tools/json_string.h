@@ -1,0 +1,18 @@
+#pragma once
+// One string of a line of JSON, in no more memory than the line: parsed as a whole a line takes
+// several times its length.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace bamtrain {
+
+/// The string that the object in `line` has as `field`, in the memory of the line, which is moved
+/// from. None, and the line is as it was, where it has none: for what is no JSON object, a member
+/// that is absent, there twice or no string, escapes in keys and surrogates without their other
+/// half, as well as for more levels and values than parse_json takes. Whoever parses it can say
+/// which.
+std::optional<std::string> take_json_string(std::string* line, std::string_view field);
+
+}  // namespace bamtrain
