@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "config/relations.h"
@@ -83,12 +84,24 @@ class DataRelations : Relations {
 
   void sources() const {
     const std::vector<DataSource>& all = c_.data.train.list;
-    double largest = 0;
-    for (const DataSource& s : all) largest = std::max(largest, s.weight);
+    double largest = 0, of_shards = 0;
+    for (const DataSource& s : all) {
+      largest = std::max(largest, s.weight);
+      if (!s.task) of_shards += s.weight;
+    }
+    if (!std::isfinite(of_shards)) {
+      refuse("data.train", "weights of shards with a sum below 1.8e308", "an infinite one",
+             "divide all weights by the same number");
+    }
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string entry = "data.train[" + std::to_string(i) + "]";
       if (all[i].weight / largest < kSmallestWeight) {
         refuse(entry + ".weight", "at least 1e-12 of the largest weight",
+               nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");
+      }
+      // Tasks take turns with all shards together.
+      if (all[i].task && all[i].weight / of_shards < kSmallestWeight) {
+        refuse(entry + ".weight", "at least 1e-12 of the sum of the shards' weights",
                nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");
       }
       for (size_t j = 0; j < i; ++j) {

@@ -50,6 +50,19 @@ TEST_CASE("weights that are no weights are refused, with the entry") {
   check_mentions(with("1e13"), {"data.train[0].weight"});
 }
 
+TEST_CASE(
+    "weights whose sum no number holds, or beside which a task is rounded away, are refused") {
+  const auto with = [](const std::string& a, const std::string& b) {
+    return sources_message(R"([{"path":"a","weight":)" + a + R"(},{"path":"b","weight":)" + a +
+                           R"(},{"task":"copy","length":[4,4],"weight":)" + b + "}]");
+  };
+  check_mentions(with("1e308", "1e308"),
+                 {"data.train: expected weights of shards with a sum below"});
+  check_mentions(with("1", "1e-12"),
+                 {"data.train[2].weight", "at least 1e-12 of the sum of the shards' weights"});
+  CHECK(with("0.5", "1e-12").find("weight") == std::string::npos);
+}
+
 TEST_CASE("lists that name no sources are refused") {
   check_mentions(sources_message("[]"), {"data.train:", "at least one source"});
   check_mentions(sources_message(R"(["a"])"),
