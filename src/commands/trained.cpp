@@ -85,6 +85,9 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
                 key, "remove it");
   }
   const ParameterLayout before(trained.model, trained.data.sequence_length);
+  // Names first: the memory and time that a model takes are what a state says, true or not.
+  check_tensors(SafetensorsFile::open(checkpoint.model_file()),
+                model_tensors(before, Tensor(nullptr, Dtype::f32, {before.elements()})));
   const ParameterLayout now(c.model, c.data.sequence_length);
   for (const Replaceable& r : replaceable) {
     if (r.key.empty() || before.count({r.group}) + now.count({r.group}) == 0) continue;

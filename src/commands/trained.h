@@ -22,8 +22,8 @@ RunConfig stored_config(const nlohmann::json& state, const std::string& file,
 /// The checkpoint's config with what `overrides` replace: a prior by one that has its parameters, a
 /// scale by another where neither has any. So what was trained stays in use, and what is in use was
 /// trained. Each key that differs is told on standard error, and so is each path of data that
-/// stands for another place now (find_run_data). Error (checkpoint): as stored_config; (usage,
-/// config): other overrides.
+/// stands for another place now (find_run_data). Error (checkpoint): as stored_config,
+/// or tensors that are not those of the config's model; (usage, config): other overrides.
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
 
 /// --set of a command: the overrides that trained_config takes.

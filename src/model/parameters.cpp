@@ -40,6 +40,7 @@ void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, P
   for (int64_t d : p.shape) p.size = checked_mul(p.size, d, name);
   p.offset = after_previous ? parameters_.back().offset + parameters_.back().size : elements_;
   elements_ = align(checked_add(p.offset, p.size, name));
+  by_name_.emplace(name, parameters_.size());
   parameters_.push_back(std::move(p));
 }
 
@@ -174,10 +175,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
 }
 
 const Parameter* ParameterLayout::find(const std::string& name) const {
-  for (const Parameter& p : parameters_) {
-    if (p.name == name) return &p;
-  }
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() ? &parameters_[found->second] : nullptr;
 }
 
 Tensor ParameterLayout::view(const Tensor& flat, const std::string& name) const {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/tensor.h"
@@ -74,6 +75,7 @@ class ParameterLayout {
            bool trained = true, bool after_previous = false);
 
   std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, size_t> by_name_;  // places in parameters_
   int64_t elements_ = 0;
   int64_t gate_columns_ = 0;
 };
