@@ -17,6 +17,7 @@
 #include "data_tools/shard_folders.h"
 #include "data_tools/tokenize_output.h"
 #include "data_tools/tokenize_settings.h"
+#include "export/tokenizer_json.h"
 
 namespace bamtrain {
 namespace {
@@ -40,6 +41,17 @@ Tokenizer open_tokenizer(const TokenizeOptions& options) {
                 "leave --eos out: each document begins with it");
   }
   return tokenizer;
+}
+
+/// What would show when a trained model is exported, hours later.
+void tell_of_export(const Tokenizer& tokenizer, const std::string& path, std::FILE* log) {
+  if (tokenizer.sentencepiece() == nullptr) return;
+  const std::string left_out = tokenizer_json(tokenizer, false).left_out;
+  if (left_out.empty()) return;
+  note(log, fmt::format("warning: {}: no tokenizer.json can say it, since {}: a model trained on "
+                        "these shards is exported with --sentencepiece or --no-tokenizer, without "
+                        "a tokenizer that AutoTokenizer reads",
+                        path, left_out));
 }
 
 /// Reads batches, keeps the threads busy, hands on what they return in the order of the text.
@@ -172,6 +184,7 @@ class Pipeline {
 TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   require(options.threads >= 1, "at least one thread");
   const Tokenizer tokenizer = open_tokenizer(options);
+  tell_of_export(tokenizer, options.tokenizer, log);
   InputOptions input = options.input;
   // Of texts one decodes in a second what some thirty threads encode.
   constexpr int kThreadsOfOne = 16;

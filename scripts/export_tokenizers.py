@@ -7,6 +7,7 @@ import subprocess
 import unicodedata
 
 import numpy as np
+import tokenizers
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 # Real models and texts, where they lie beside the repository.
@@ -17,6 +18,8 @@ CHOSEN = ["a", " a", "  a", "a ", "a  ", " ", "  ", "\n", "\n\n\n", "\t \n", "de
           "👩‍👩‍👧‍👦 🇩🇪 é e\u0301 ﬁ ſ", "0123456789 3.14159 1,000,000 1e-300 007", "<s>", "</s>", "<unk>",
           "a<s>b</s> <unk>", "<0x0A><0x41>", "[INST] x [/INST]", "\u2581", "a\u2581b", "\u00a0\u2003x",
           "\x01\x7f\u200b\ufeff", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "-" * 80, "." * 37, " " * 100,
+          # User-defined pieces of Mixtral's, but for a text of one alone (docs/export.md).
+          "[REFERENCE_DOC_0] a", "a[REFERENCE_DOC_19][REFERENCE_DOC_1]  b", " [REFERENCE_DOC_7]",
           "ÀÈÌ àèì ŒŸ \U00010348 \U0010fffd", "العربية हिन्दी ไทย 한국어 日本語"]
 
 
@@ -90,6 +93,15 @@ def check_tokenizer(label, model, folder, bamdata, work, transformers, only=None
           "and the texts back", flush=True)
 
 
+def check_alone(folder):
+    """Of the tokenizers library without transformers: as the model card says."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    bos = tokenizer.token_to_id("<s>")
+    assert bos in tokenizer.encode("a<s>b", add_special_tokens=False).ids
+    tokenizer.encode_special_tokens = True
+    assert bos not in tokenizer.encode("a<s>b", add_special_tokens=False).ids
+
+
 def beginning(model, bamdata, work):
     """The id with which bamdata begins a document."""
     (work / "one.txt").write_text("a")
@@ -112,11 +124,8 @@ def check_tokenizers(bamtrain, build, transformers, llama, bytes_of, other):
     checkpoint = bamtrain.train("text", llama)
     for label, model in models.items():
         folder = bamtrain.export(checkpoint, label, "--tokenizer", model)
-        if (folder / "tokenizer.json").exists():
-            check_tokenizer(label, model, folder, bamdata, work, transformers)
-        else:
-            assert (folder / "sentencepiece.model").read_bytes() == model.read_bytes()
-            print(f"{label}: no tokenizer.json")
+        check_tokenizer(label, model, folder, bamdata, work, transformers)
+        check_alone(folder)
     checkpoint = bamtrain.train("text-bytes", bytes_of)
     small = sorted((SOURCE.parent / "tests" / "data" / "tokenizers").glob("*.json"))
     published = [SHARED / "tokenizer" / p for p in ("gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken")]

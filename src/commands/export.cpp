@@ -8,7 +8,6 @@
 #include "commands/command.h"
 #include "commands/trained.h"
 #include "config/reader.h"
-#include "core/note.h"
 #include "core/option_value.h"
 #include "core/unexpanded_path.h"
 #include "core/utf8.h"
@@ -45,7 +44,6 @@ int run_export(const ExportArguments& arguments) {
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
-  request.warn = [](const std::string& text) { note(stderr, "warning: " + text); };
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
   fmt::print("{}\n", printable(request.output));
   return 0;
@@ -68,10 +66,13 @@ Command export_command(CLI::App& app) {
   CLI::Option* tokenizer = options->add_option(
       "--tokenizer", a->request.tokenizer,
       "file of the tokenizer to go with it (default: the one that made the shards, near them)");
+  CLI::Option* none = options->add_flag_callback(
+      "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "leave it out");
+  none->excludes(tokenizer);
   options
-      ->add_flag_callback(
-          "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "leave it out")
-      ->excludes(tokenizer);
+      ->add_flag("--sentencepiece", a->request.sentencepiece,
+                 "its file as it is, sentencepiece.model, in place of a tokenizer.json")
+      ->excludes(none);
   take_bytes(options->add_option("--max-shard-size", a->request.max_shard_bytes,
                                  "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)"));
   take_integers(

@@ -68,7 +68,8 @@ BytePairModel::BytePairModel(BytePairDefinition definition, const std::string& w
   facts_.eos = definition_.eos;
   facts_.pad = definition_.pad;
   facts_.exact = !definition_.composes && !definition_.prefix_space;
-  facts_.user_defined = !definition_.added.empty();
+  for (const auto& added : definition_.added) facts_.user_defined.push_back(added.id);
+  std::sort(facts_.user_defined.begin(), facts_.user_defined.end());
   facts_.adds_space = definition_.prefix_space;
 }
 

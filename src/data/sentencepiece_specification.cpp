@@ -63,12 +63,13 @@ struct WireReader {
 std::optional<SentencepieceSpecification> read_sentencepiece_specification(std::string_view model) {
   SentencepieceSpecification s;
   WireReader top(model);
+  int32_t id = 0;  // of the piece that comes next
   while (top.next()) {
     const bool known = top.field == 1 || top.field == 2 || top.field == 3 || top.field == 5;
     WireReader spec(known ? top.bytes : "");
     while (spec.next()) {
       if (top.field == 1) {  // a piece
-        if (spec.field == 3 && spec.number == 4) s.user_defined = true;
+        if (spec.field == 3 && spec.number == 4) s.user_defined.push_back(id);
       } else if (top.field == 2) {  // TrainerSpec
         if (spec.field == 3) s.model_type = spec.number;
         if (spec.field == 24) s.space_as_suffix = spec.number != 0;
@@ -82,6 +83,7 @@ std::optional<SentencepieceSpecification> read_sentencepiece_specification(std::
       }
     }
     if (!spec.ok) return std::nullopt;
+    if (top.field == 1) ++id;
   }
   return top.ok ? std::optional(s) : std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace bamtrain {
 
@@ -17,7 +18,7 @@ struct SentencepieceSpecification {
   bool dummy_prefix = true;
   bool squeezes_spaces = true;
   bool escapes_spaces = true;
-  bool user_defined = false;  // pieces that are taken out of a text first
+  std::vector<int32_t> user_defined = {};  // ids of pieces that are taken out of a text first
 
   bool cuttable() const {
     return model_type == 2 && byte_fallback && !space_as_suffix && identity && !squeezes_spaces &&

@@ -66,9 +66,9 @@ class Tokenizer {
   /// BPE that falls back to bytes, and no normalization: no text is changed or lost, and the ids do
   /// not depend on where SentencePiece's is cut.
   bool is_exact() const { return facts().exact; }
-  /// Whether there are pieces that are taken out of a text before the rest of it is merged; they
-  /// count as normal ones.
-  bool has_user_defined() const { return facts().user_defined; }
+  /// Ids of the pieces that are taken out of a text before the rest of it is merged, ascending;
+  /// they count as normal ones.
+  const std::vector<int32_t>& user_defined() const { return facts().user_defined; }
   /// Whether text is encoded with a space before it that it has not.
   bool adds_space() const { return facts().adds_space; }
   /// Of the file's bytes, 64 hexadecimal digits.

@@ -19,7 +19,7 @@ struct TokenizerFacts {
   int64_t vocab = 0;
   int32_t bos = -1, eos = -1, pad = -1, unknown = -1;
   bool exact = false;
-  bool user_defined = false;
+  std::vector<int32_t> user_defined = {};  // ids, ascending
   bool adds_space = false;
 };
 

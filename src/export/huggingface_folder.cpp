@@ -107,6 +107,7 @@ Json tokenizer_config(const Tokenizer& tokenizer, bool adds_bos) {
             {"clean_up_tokenization_spaces", false},
             {"split_special_tokens", true},
             {"padding_side", "left"}};
+  j[kTokenizerSha256] = tokenizer.sha256();
   if (tokenizer.unknown() >= 0) j["unk_token"] = tokenizer.piece(tokenizer.unknown());
   if (padding(tokenizer) >= 0) j["pad_token"] = tokenizer.piece(padding(tokenizer));
   if (tokenizer.bos() >= 0) j["bos_token"] = tokenizer.piece(tokenizer.bos());
@@ -122,8 +123,22 @@ struct Companion {
   TokenizerJson fast = {};
 };
 
-/// A SentencePiece model goes along; where tokenizer.json cannot say it, under a name from which
-/// transformers makes no other one.
+void require_sentencepiece(const Tokenizer& tokenizer, const std::string& path) {
+  if (tokenizer.sentencepiece() != nullptr) return;
+  throw Error(ExitCode::usage, "--sentencepiece", "a SentencePiece model",
+              path + ", a byte-level BPE", "leave the option out: it has a tokenizer.json");
+}
+
+void require_fast(const TokenizerJson& fast, const std::string& path) {
+  if (fast.json) return;
+  throw Error(ExitCode::data, path, "a tokenizer that tokenizer.json can say",
+              "one that it cannot, since " + fast.left_out,
+              "--sentencepiece gives its file as it is, which AutoTokenizer does not read, and "
+              "--no-tokenizer leaves it out");
+}
+
+/// A SentencePiece model goes along; without a tokenizer.json under a name from which transformers
+/// makes no other one.
 void write_tokenizer(const std::string& at, const Companion& c) {
   if (c.tokenizer.sentencepiece()) {
     const InputFile original(c.path, ExitCode::io, "check the file");
@@ -197,15 +212,17 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
   CardOptions options;
   if (companion) {
     companion->adds_bos = tokenizer->bos() >= 0 && tokens.document_start == tokenizer->bos();
-    companion->fast = tokenizer_json(*tokenizer, companion->adds_bos);
+    if (request.sentencepiece) {
+      require_sentencepiece(*tokenizer, source.path);
+      companion->fast.left_out = "the file was asked for as it is";
+    } else {
+      companion->fast = tokenizer_json(*tokenizer, companion->adds_bos);
+      require_fast(companion->fast, source.path);
+    }
     const std::string& left_out = companion->fast.left_out;
     options.tokenizer = {tokenizer->sentencepiece() ? "SentencePiece" : "byte-level BPE",
                          std::filesystem::path(source.path).filename().string(), tokenizer->vocab(),
                          tokenizer->sha256(), left_out};
-    if (!left_out.empty()) {
-      request.warn("no tokenizer.json: transformers has no tokenizer with the ids of " +
-                   source.path + ", since " + left_out);
-    }
   }
   const int64_t T = c.data.sequence_length;
   options.own_code = !is_llama(c.model, T) && !is_gpt2(c.model, T);

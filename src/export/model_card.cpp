@@ -110,9 +110,14 @@ std::string use_text(const CardOptions& options) {
   text += "```\n";
   if (options.tokenizer && !tokenizer) {
     text += fmt::format(
-        "\n`sentencepiece.model` is for the sentencepiece library. transformers has no tokenizer "
-        "with its ids, since {}.\n",
+        "\n`sentencepiece.model` is for the sentencepiece library. There is no tokenizer.json with "
+        "its ids, since {}.\n",
         options.tokenizer->left_out);
+  } else if (tokenizer) {
+    text +=
+        "\nThe text of a special token is text like any other, as in the training. The tokenizers "
+        "library alone takes it for the token, unless told: "
+        "`Tokenizer.from_file(\"tokenizer.json\").encode_special_tokens = True`.\n";
   }
   return text;
 }

@@ -22,6 +22,12 @@ using Kind = Tokenizer::Kind;
 
 constexpr const char* kSpace = "\u2581";
 
+/// Whether text may become the piece by merging.
+bool is_merged(const Tokenizer& tokenizer, int32_t id) {
+  const std::vector<int32_t>& whole = tokenizer.user_defined();
+  return tokenizer.kind(id) == Kind::normal && !std::binary_search(whole.begin(), whole.end(), id);
+}
+
 struct Merge {
   std::string left, right;
   float score;
@@ -42,7 +48,7 @@ class Pieces {
  public:
   explicit Pieces(const Tokenizer& tokenizer) {
     for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
-      if (tokenizer.kind(id) == Kind::normal)
+      if (is_merged(tokenizer, id))
         scores_[tokenizer.piece(id)] = tokenizer.sentencepiece()->score(id);
     }
   }
@@ -157,7 +163,7 @@ std::vector<Merge> merges_of(const Tokenizer& tokenizer, std::string* left_out) 
       *left_out = "pieces of it are no text in UTF-8";
       return {};
     }
-    if (tokenizer.kind(id) != Kind::normal) continue;
+    if (!is_merged(tokenizer, id)) continue;
     const std::optional<Merge> merge = pieces.last_merge(tokenizer.piece(id));
     if (!merge) continue;
     if (!pieces.has(merge->left) || !pieces.has(merge->right)) {
@@ -202,10 +208,29 @@ Json sequence(const char* member, const Json& parts) {
   return {{"type", "Sequence"}, {member, parts}};
 }
 
+/// The library normalizes what added tokens are found by as it does a text, where that is such a
+/// token alone: this takes the space off again that the text would have at its beginning.
+Json without_space_before(const Tokenizer& tokenizer) {
+  std::string any;
+  for (const int32_t id : tokenizer.user_defined()) {
+    any += any.empty() ? "" : "|";
+    for (const char c : tokenizer.piece(id)) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                         (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
+      any += plain ? std::string(1, c) : std::string("\\") + c;
+    }
+  }
+  const std::string pattern = std::string("\\A") + kSpace + "(?=(?:" + any + ")\\z)";
+  return {{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", ""}};
+}
+
 Json normalizer_of(const Tokenizer& tokenizer) {
   Json parts = Json::array();
   if (tokenizer.adds_space()) parts.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
   parts.push_back(replaced(" ", kSpace));
+  if (tokenizer.adds_space() && !tokenizer.user_defined().empty()) {
+    parts.push_back(without_space_before(tokenizer));
+  }
   return sequence("normalizers", parts);
 }
 
@@ -228,8 +253,6 @@ TokenizerJson tokenizer_json(const Tokenizer& tokenizer, bool adds_bos) {
   }
   if (!tokenizer.is_exact()) {
     result.left_out = "it is no BPE with byte fallback, or changes the text that it encodes";
-  } else if (tokenizer.has_user_defined()) {
-    result.left_out = "it has user-defined pieces";
   }
   if (!result.left_out.empty()) return result;
   const std::vector<Merge> merges = merges_of(tokenizer, &result.left_out);

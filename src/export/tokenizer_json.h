@@ -21,8 +21,12 @@ struct TokenizerJson {
 /// is encoded alone: no merge before that has crossed its ends. So one pair a piece, by falling
 /// score, says all.
 ///
+/// User-defined pieces are added tokens, found in the text as SentencePiece finds them, the longest
+/// first. Of a model that adds a space before a text, a text that is one such piece and no more
+/// has no space before it here: the one text of each whose ids differ.
+///
 /// There is none of a SentencePiece model that is not exact (Tokenizer::is_exact), of one with
-/// pieces that are user-defined or unused, with merged pieces of one score, but for the runs of a
+/// unused pieces, with merged pieces of one score, but for the runs of a
 /// character (Mistral's of spaces), or of characters that are no pieces. `adds_bos`: BOS, which the
 /// model has, comes before every text, where special tokens are asked for. Special tokens are those
 /// that encode no text.

@@ -1,5 +1,6 @@
 #include "export/tokenizer_json_parts.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -21,6 +22,10 @@ Json added_tokens_json(const Tokenizer& tokenizer) {
   Json tokens = Json::array();
   for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
     const TokenKind kind = tokenizer.kind(id);
+    const std::vector<int32_t>& whole = tokenizer.user_defined();
+    if (tokenizer.sentencepiece() && std::binary_search(whole.begin(), whole.end(), id)) {
+      tokens.push_back(added_token(id, tokenizer.piece(id), true, false));
+    }
     if (kind != TokenKind::control && kind != TokenKind::unknown) continue;
     tokens.push_back(added_token(id, tokenizer.piece(id), false, true));
   }

@@ -11,6 +11,10 @@
 
 namespace bamtrain {
 
+/// In tokenizer_config.json of an export: the SHA-256 of the file that its tokenizer.json was made
+/// from, as manifests of shards have it.
+inline constexpr const char* kTokenizerSha256 = "tokenizer_sha256";
+
 /// Where a tokenizer is asked for, in messages: "--tokenizer", "sample.tokenizer".
 struct TokenizerSource {
   std::string name;

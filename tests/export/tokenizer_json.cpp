@@ -30,17 +30,53 @@ class Library {
       const size_t rank = ranks_.size();
       ranks_[{merge[0].get<std::string>(), merge[1].get<std::string>()}] = rank;
     }
+    for (const Json& token : json["added_tokens"]) {
+      if (token["normalized"] == true) tokens_.push_back(token["content"]);
+    }
   }
 
   std::vector<int32_t> encode(std::string text) const {
     for (const Json& n : json_["normalizer"]["normalizers"]) {
       if (n["type"] == "Prepend" && !text.empty()) text = n["prepend"].get<std::string>() + text;
       if (n["type"] != "Replace") continue;
+      if (n["pattern"].contains("Regex")) {
+        if (is_space_and_token(text)) text.erase(0, std::string(kSpaceSign).size());
+        continue;
+      }
       const std::string what = n["pattern"]["String"], by = n["content"];
       for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
         text.replace(at, what.size(), by);
       }
     }
+    std::vector<int32_t> ids;
+    std::string rest;
+    for (size_t at = 0; at < text.size();) {
+      std::string token;  // the longest that begins here
+      for (const std::string& t : tokens_) {
+        if (t.size() > token.size() && text.compare(at, t.size(), t) == 0) token = t;
+      }
+      if (token.empty()) {
+        rest += text[at++];
+        continue;
+      }
+      merge(rest, &ids);
+      rest.clear();
+      ids.push_back(vocab_.at(token));
+      at += token.size();
+    }
+    merge(rest, &ids);
+    return ids;
+  }
+
+ private:
+  static constexpr const char* kSpaceSign = "\u2581";
+
+  bool is_space_and_token(const std::string& text) const {
+    return std::any_of(tokens_.begin(), tokens_.end(),
+                       [&](const std::string& t) { return text == kSpaceSign + t; });
+  }
+
+  void merge(const std::string& text, std::vector<int32_t>* ids) const {
     std::vector<std::string> symbols;
     for (size_t at = 0; at < text.size();) {
       size_t end = at + 1;
@@ -69,13 +105,11 @@ class Library {
       symbols[place] += symbols[place + 1];
       symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(place) + 1);
     }
-    std::vector<int32_t> ids;
-    for (const std::string& symbol : symbols) ids.push_back(vocab_.at(symbol));
-    return ids;
+    for (const std::string& symbol : symbols) ids->push_back(vocab_.at(symbol));
   }
 
- private:
   Json json_;
+  std::vector<std::string> tokens_;  // added ones that are found in the normalized text
   std::map<std::string, int32_t> vocab_;
   std::map<std::pair<std::string, std::string>, size_t> ranks_;
 };
@@ -144,16 +178,44 @@ TEST_CASE("the list of merges gives the ids of SentencePiece") {
   }
 }
 
-TEST_CASE("the list of merges gives the ids of Mistral's models but for user-defined pieces") {
+TEST_CASE("the list of merges gives the ids of Mistral's models") {
   const auto path = [](const char* name) {
     return shared_data(std::string("tokenizer/") + name + ".model");
   };
-  for (const char* name : {"mistral-7b-v0.1", "mistral-7b-v0.3"}) {
+  for (const char* name : {"mistral-7b-v0.1", "mistral-7b-v0.3", "mixtral-8x22b"}) {
     if (!path(name).empty()) check_same_ids(Tokenizer::open(path(name)));
   }
-  const std::string mixtral = path("mixtral-8x22b");
-  if (mixtral.empty()) return;
-  CHECK(tokenizer_json(Tokenizer::open(mixtral), true).left_out == "it has user-defined pieces");
+}
+
+TEST_CASE("user-defined pieces are added tokens, and a text of one alone has no space before it") {
+  const Workplace w;
+  for (const char* dummy_prefix : {"true", "false"}) {
+    auto settings = llama_settings();
+    settings["add_dummy_prefix"] = dummy_prefix;
+    settings["user_defined_symbols"] = "[DOC_1],[DOC_12],river,$(";
+    INFO("dummy prefix: " << dummy_prefix);
+    const Tokenizer tokenizer = tokenizer_of(w, trained_model(settings));
+    REQUIRE(tokenizer.user_defined().size() == 4);
+    check_same_ids(tokenizer);
+    const Json json = *tokenizer_json(tokenizer, true).json;
+    std::vector<std::string> found;
+    for (const Json& token : json["added_tokens"]) {
+      if (token["special"] == false) found.push_back(token["content"]);
+    }
+    CHECK(found == std::vector<std::string>{"[DOC_1]", "[DOC_12]", "river", "$("});
+    const Library library(json);
+    for (const std::string text : {"[DOC_12]a", "a[DOC_1]2]", " [DOC_1]", "[DOC_1] [DOC_1]",
+                                   "A quiet river's", "riverriver", "$($ (", "[DOC_1"}) {
+      INFO(text);
+      CHECK(library.encode(text) == tokenizer.encode(text));
+    }
+    std::vector<int32_t> alone = tokenizer.encode("river");
+    if (tokenizer.adds_space()) {
+      REQUIRE(alone.size() == 2);
+      alone.erase(alone.begin());
+    }
+    CHECK(library.encode("river") == alone);
+  }
 }
 
 TEST_CASE("runs of a character may have one score, other pieces may not") {
@@ -217,7 +279,6 @@ TEST_CASE("of a model that the list cannot say there is none, with a reason") {
         std::pair("remove_extra_whitespaces", "true")}) {
     CHECK(contains(left_out(setting, value), "no BPE with byte fallback"));
   }
-  CHECK(left_out("user_defined_symbols", "sailor,river") == "it has user-defined pieces");
 }
 
 TEST_CASE("the piece that fills up rows is the model's own where it has one") {

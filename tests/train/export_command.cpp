@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "trained_text.h"
 
 using namespace bamtrain;
@@ -64,8 +65,10 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   refused({}, ExitCode::data,
           "give its path with --tokenizer, or leave it out with --no-tokenizer");
   CHECK(exported({"--tokenizer", moved}) == model);
-  CHECK(nlohmann::json::parse(read_text(folder + "/tokenizer_config.json")) ==
-        nlohmann::json::parse(R"({"tokenizer_class": "PreTrainedTokenizerFast",
+  nlohmann::json config = nlohmann::json::parse(read_text(folder + "/tokenizer_config.json"));
+  CHECK(config["tokenizer_sha256"] == sha256_file(moved));
+  config.erase("tokenizer_sha256");
+  CHECK(config == nlohmann::json::parse(R"({"tokenizer_class": "PreTrainedTokenizerFast",
             "add_bos_token": true, "add_eos_token": false, "bos_token": "<s>",
             "eos_token": "</s>", "pad_token": "<unk>", "unk_token": "<unk>",
             "clean_up_tokenization_spaces": false, "split_special_tokens": true,
@@ -138,14 +141,23 @@ TEST_CASE("export of shards that say nothing of their tokenizer has none, unless
   settings["vocab_size"] = "340";
   const std::string unigram = text.w.path("unigram.model"), folder = text.w.path("unigram");
   write_bytes(unigram, trained_model(settings));
-  const Outcome o = export_to(folder, checkpoint, {"--tokenizer", unigram});
+  const Outcome refused = export_to(folder, checkpoint, {"--tokenizer", unigram});
+  INFO(refused.output);
+  CHECK(refused.code == static_cast<int>(ExitCode::data));
+  CHECK(contains(refused.output, unigram + ": expected a tokenizer that tokenizer.json can say, "
+                                           "found one that it cannot, since it is no BPE"));
+  CHECK(contains(refused.output, "remedy: --sentencepiece gives its file as it is"));
+  CHECK_FALSE(fs::exists(folder));
+  const Outcome o = export_to(folder, checkpoint, {"--tokenizer", unigram, "--sentencepiece"});
   INFO(o.output);
   REQUIRE(o.code == 0);
-  CHECK(contains(o.output, "warning: no tokenizer.json: "));
   CHECK(read_text(folder + "/sentencepiece.model") == read_text(unigram));
   for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json"}) {
     CHECK_FALSE(fs::exists(folder + "/" + name));
   }
   CHECK(contains(read_text(folder + "/README.md"),
-                 "transformers has no tokenizer with its ids, since it is no BPE"));
+                 "There is no tokenizer.json with its ids, since the file was asked for as it is"));
+  const Outcome both =
+      export_to(text.w.path("both"), checkpoint, {"--sentencepiece", "--no-tokenizer"});
+  CHECK(both.code == static_cast<int>(ExitCode::usage));
 }
