@@ -37,9 +37,10 @@ std::string describe(Dtype dtype, const std::vector<int64_t>& shape) {
 }
 
 std::optional<Dtype> dtype_named(const std::string& name) {
-  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::i32}) {
+  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::f16, Dtype::u8}) {
     if (name == safetensors::format_name(t)) return t;
   }
+  if (name == "BOOL") return Dtype::u8;
   return std::nullopt;
 }
 
@@ -74,7 +75,7 @@ Entry entry_of(const std::string& name, const Json& tensor, const std::string& w
   const std::string& found = tensor["dtype"].get_ref<const std::string&>();
   const std::optional<Dtype> dtype = dtype_named(found);
   if (!dtype) {
-    throw Error(ExitCode::checkpoint, where, "dtype F64, F32, BF16 or I32",
+    throw Error(ExitCode::checkpoint, where, "dtype F64, F32, F16, BF16, I32, U8 or BOOL",
                 "dtype " + abbreviate(found, 40), "convert the file");
   }
 

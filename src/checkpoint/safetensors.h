@@ -49,8 +49,8 @@ class SafetensorsFile {
   };
 
   /// Error (ExitCode::checkpoint) naming the file, what was expected and what was found: truncated
-  /// or damaged, with tensors of a dtype other than F64, F32, BF16, I32, or with digests of some
-  /// tensors and not of others.
+  /// or damaged, with tensors of a dtype other than F64, F32, F16, BF16, I32, U8 and BOOL (read
+  /// as U8), or with digests of some tensors and not of others.
   static SafetensorsFile open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }

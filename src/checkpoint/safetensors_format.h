@@ -27,6 +27,10 @@ constexpr const char* format_name(Dtype t) {
       return "BF16";
     case Dtype::i32:
       return "I32";
+    case Dtype::f16:
+      return "F16";
+    case Dtype::u8:
+      return "U8";
   }
   return "?";
 }

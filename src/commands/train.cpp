@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "commands/backend.h"
+#include "commands/begun_config.h"
 #include "commands/eval.h"
 #include "commands/failure.h"
 #include "commands/report.h"
@@ -122,7 +123,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     require_agreement(comm, program_facts(arguments.dry_run ? "--dry-run" : "training"));
   }
   together(comm, [&] {
-    run.config = read_run_config(arguments.config, arguments.overrides);
+    run.config = begun_config(read_run_config(arguments.config, arguments.overrides));
     run.resolved = resolved_json(run.config);
   });
   require_agreement(comm, config_facts(run.resolved));

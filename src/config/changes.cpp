@@ -8,6 +8,7 @@
 #include "config/mechanism.h"
 #include "config/validate.h"
 #include "core/json.h"
+#include "model/length_options.h"
 #include "normalizers/registry.h"
 #include "scales/registry.h"
 
@@ -16,16 +17,6 @@ namespace bamtrain {
 namespace {
 
 using nlohmann::json;
-
-/// Whether only `now` has the key, at its default: the earlier run's program did not know it yet,
-/// and did what is the default since in runs of its config_version.
-bool is_newer_default(const std::string& path, const json& before, const json& now) {
-  const Key* key = find_key(path);
-  const json* value = find_value(now, path);
-  return key != nullptr && !key->required && find_value(before, path) == nullptr &&
-         value != nullptr &&
-         *value == json(key->get(default_run_config(config_version_of(before))));
-}
 
 /// Whether `now` alone lacks a multiplier, of nothing that it trains. Earlier programs took such,
 /// which did nothing.
@@ -74,7 +65,25 @@ json with_newer_options(json before) {
   return before;
 }
 
+/// `now`, with the numbers that `before` has of the model that it began from (init_from.folder).
+json with_kept_lengths(json now, const json& before) {
+  const json* const folder = find_value(before, "init_from.folder");
+  const json* const theirs = find_value(before, "model.attention");
+  const json* const ours = find_value(now, "model.attention");
+  if (folder == nullptr || *folder == "" || theirs == nullptr || ours == nullptr) return now;
+  now["model"]["attention"] = with_lengths_of(*ours, *theirs);
+  return now;
+}
+
 }  // namespace
+
+bool is_newer_default(const std::string& path, const json& before, const json& now) {
+  const Key* key = find_key(path);
+  const json* value = find_value(now, path);
+  return key != nullptr && !key->required && find_value(before, path) == nullptr &&
+         value != nullptr &&
+         *value == json(key->get(default_run_config(config_version_of(before))));
+}
 
 std::vector<std::string> changed_keys(const json& a, const json& b) {
   const std::map<std::string, json> before = leaves_of(a), now = leaves_of(b);
@@ -90,8 +99,9 @@ std::vector<std::string> changed_keys(const json& a, const json& b) {
   return changed;
 }
 
-std::vector<std::string> keys_refused_on_resume(const json& before, const json& now,
+std::vector<std::string> keys_refused_on_resume(const json& before, const json& given,
                                                 const std::vector<std::string>& allow_change) {
+  const json now = with_kept_lengths(given, before);
   std::vector<std::string> refused = changed_keys(with_newer_options(before), now);
   std::erase_if(refused, [&](const std::string& path) {
     // A step's number places it in the data: these two decide how.

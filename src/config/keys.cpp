@@ -228,15 +228,22 @@ bool counts_no_sequences(const json& document) {
   return find_value(document, "train.sequences_per_step") == nullptr;
 }
 
+// Selects a member of RunConfig, const or not.
+#define FIELD(member) \
+  [](auto& c) -> auto& { return c.member; }
+
+Key tokenizer_of_weights() {
+  return choice<bool>("init_from.tokenizer",
+                      "of which tokenizer the folder's model is; same: that of the shards of "
+                      "data.train, by SHA-256, where both tell theirs; any: of another too",
+                      {{"same", false}, {"any", true}}, FIELD(init_from.any_tokenizer));
+}
+
 /// A resumed run may differ here.
 Key resumable(Key k) {
   k.free_on_resume = true;
   return k;
 }
-
-// Selects a member of RunConfig, const or not.
-#define FIELD(member) \
-  [](auto& c) -> auto& { return c.member; }
 
 std::vector<Key> make_keys() {
   return {
@@ -341,8 +348,8 @@ std::vector<Key> make_keys() {
       resumable(key("init_from.folder",
                     "start from the weights in this folder: model.safetensors, or shards with "
                     "model.safetensors.index.json, as bamtrain export and Hugging Face's Llamas "
-                    "have them, in F32 or BF16; a resumed run does not read it; empty: initial "
-                    "values",
+                    "have them (docs/export.md), in F32, BF16 or F16; a resumed run does not read "
+                    "it; empty: initial values",
                     any_text(), FIELD(init_from.folder))),
       resumable(
           key("init_from.new",
@@ -355,6 +362,11 @@ std::vector<Key> make_keys() {
                     "optimizer goes on with: of the same name and betas, on the same trained "
                     "parameters",
                     boolean_value(), FIELD(init_from.optimizer))),
+      resumable(key("init_from.model_type",
+                    "whose names and computation a folder has that has neither a config.json with "
+                    "a model_type nor the state.json of a checkpoint; empty: it has one",
+                    one_of({"", "llama", "gpt2"}), FIELD(init_from.model_type))),
+      resumable(tokenizer_of_weights()),
 
       required(resumable(training_sources())),
       resumable(validation_source()),

@@ -101,6 +101,10 @@ class ParameterNames : Relations {
       refuse("init_from.new", "no names without init_from.folder", join(from.absent),
              "set init_from.folder, or remove them: all parameters are new without it");
     }
+    if (from.folder.empty() && !from.model_type.empty()) {
+      refuse("init_from.model_type", "\"\" without init_from.folder", "\"" + from.model_type + "\"",
+             "set init_from.folder, or remove it");
+    }
     if (from.optimizer && (from.folder.empty() || !from.absent.empty())) {
       refuse("init_from.optimizer",
              from.folder.empty() ? "false without init_from.folder"

@@ -9,7 +9,8 @@
 
 namespace bamtrain {
 
-enum class Dtype : uint8_t { f64, f32, bf16, i32 };
+/// f16 and u8 occur in files of others alone: no tensor of ours has them.
+enum class Dtype : uint8_t { f64, f32, bf16, i32, f16, u8 };
 
 constexpr size_t size_of(Dtype t) {
   switch (t) {
@@ -21,6 +22,10 @@ constexpr size_t size_of(Dtype t) {
       return 2;
     case Dtype::i32:
       return 4;
+    case Dtype::f16:
+      return 2;
+    case Dtype::u8:
+      return 1;
   }
   return 0;
 }
@@ -35,6 +40,10 @@ constexpr const char* name_of(Dtype t) {
       return "bf16";
     case Dtype::i32:
       return "i32";
+    case Dtype::f16:
+      return "f16";
+    case Dtype::u8:
+      return "u8";
   }
   return "?";
 }
@@ -55,6 +64,21 @@ struct bf16 {
 };
 static_assert(sizeof(bf16) == 2);
 
+/// IEEE half precision, as files have it. Every value, subnormal or not, is exact in fp32.
+struct f16 {
+  uint16_t bits = 0;
+
+  explicit operator float() const {
+    const uint32_t sign = uint32_t{bits & 0x8000u} << 16, rest = bits & 0x7FFFu;
+    if (rest >= 0x7C00u) return std::bit_cast<float>(sign | 0x7F800000u | (rest & 0x3FFu) << 13);
+    // Subnormal: a multiple of 2^-24; else fp32's exponent is larger by 127 - 15.
+    const float magnitude = rest < 0x400u ? static_cast<float>(rest) * 0x1p-24F
+                                          : std::bit_cast<float>((rest << 13) + (112u << 23));
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+  }
+};
+static_assert(sizeof(f16) == 2);
+
 template <class T>
 struct DtypeOf;
 template <>
@@ -72,6 +96,14 @@ struct DtypeOf<bf16> {
 template <>
 struct DtypeOf<int32_t> {
   static constexpr Dtype value = Dtype::i32;
+};
+template <>
+struct DtypeOf<f16> {
+  static constexpr Dtype value = Dtype::f16;
+};
+template <>
+struct DtypeOf<uint8_t> {
+  static constexpr Dtype value = Dtype::u8;
 };
 
 }  // namespace bamtrain

@@ -19,11 +19,15 @@ inline double get(const Tensor& t, int64_t offset) {
       return static_cast<double>(static_cast<float>(t.ptr<bf16>()[offset]));
     case Dtype::i32:
       return t.ptr<int32_t>()[offset];
+    case Dtype::f16:
+      return static_cast<double>(static_cast<float>(t.ptr<f16>()[offset]));
+    case Dtype::u8:
+      return t.ptr<uint8_t>()[offset];
   }
   return 0;
 }
 
-/// Rounds to the tensor's dtype.
+/// Rounds to the tensor's dtype. REQUIRES: one that tensors of ours have.
 inline void put(const Tensor& t, int64_t offset, double x) {
   switch (t.dtype) {
     case Dtype::f64:
@@ -38,6 +42,9 @@ inline void put(const Tensor& t, int64_t offset, double x) {
     case Dtype::i32:
       t.ptr<int32_t>()[offset] = static_cast<int32_t>(x);
       break;
+    case Dtype::f16:
+    case Dtype::u8:
+      require(false, "a dtype that tensors of ours have");
   }
 }
 

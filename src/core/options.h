@@ -14,6 +14,8 @@
 
 namespace bamtrain {
 
+class Options;
+
 /// The version of run configurations that this program writes. It reads all before it: what a
 /// configuration leaves open has the value that its own version gives it.
 inline constexpr int64_t kConfigVersion = 2;
@@ -30,6 +32,9 @@ struct OptionSpec {
   bool integer = false;                                  // for numbers
   std::optional<OptionValue> fallback_1 = std::nullopt;  // config_version 1: another default
   std::string word = {};  // for numbers from 1 on: what may be written in place of 0
+  /// Of a number whose 0 stands for one that the training length gives: that one, where all layers
+  /// have this window (0: none). 0 where the other options leave it no meaning. Null: of others.
+  double (*of_length)(const Options&, int64_t T, int64_t window) = nullptr;
 
   const OptionValue& default_of(int64_t config_version) const {
     return config_version == 1 && fallback_1 ? *fallback_1 : fallback;

@@ -1,5 +1,6 @@
 #include "model/huggingface_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -7,6 +8,7 @@
 
 #include "core/error.h"
 #include "model/mechanisms.h"
+#include "priors/rope.h"
 
 namespace bamtrain {
 namespace {
@@ -55,7 +57,10 @@ int64_t rope_positions(const ModelConfig& c, int64_t T) {
   const PriorChoice& rope = c.attention.prior.of(0);
   const int64_t randomized = rope.info().randomization(rope.options, T).range;
   if (randomized > 0) return randomized;
-  return static_cast<int64_t>(std::ceil(static_cast<double>(T) * rope.options.number("factor")));
+  const double original = rope_original_length(rope.options, T);
+  const double scaled =
+      (original > 0 ? original : static_cast<double>(T)) * rope.options.number("factor");
+  return std::max(T, static_cast<int64_t>(std::ceil(scaled)));
 }
 
 bool is_softmax(const ModelConfig& c) {
@@ -115,11 +120,12 @@ Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
   const PriorInfo& prior = chosen.info();
   const ModelShape shape = c.shape(T);
   Json j = mechanism_json(chosen);
+  for (const OptionSpec& o : prior.options) {
+    if (o.of_length == nullptr || chosen.options.number(o.name) != 0) continue;
+    j[o.name] = static_cast<int64_t>(o.of_length(chosen.options, T, c.attention.window));
+  }
   if (const auto* const table = prior.as<TableFamily>(); table && table->gain) {
     j["gain"] = table->gain(chosen.options, shape);
-  }
-  if (const auto* const fire = prior.as<FireFamily>()) {
-    j["threshold_length"] = fire->threshold_length(chosen.options, T);
   }
   if (const auto* const embedding = prior.as<EmbeddingFamily>(); embedding && !embedding->value) {
     j["positions"] = chosen.parameters(shape).at(0).shape.at(0);
@@ -156,7 +162,9 @@ Json huggingface_rope(const ModelConfig& c, int64_t layer, int64_t T) {
     return {{"rope_theta", theta}, {"rope_scaling", nullptr}};
   }
   Json s = {{"rope_type", scaling}, {"factor", factor}};
-  if (scaling != "linear") s["original_max_position_embeddings"] = T;
+  if (scaling != "linear") {
+    s["original_max_position_embeddings"] = static_cast<int64_t>(rope_original_length(o, T));
+  }
   if (scaling == "yarn") {
     s["beta_fast"] = 32.0;
     s["beta_slow"] = 1.0;

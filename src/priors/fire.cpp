@@ -11,7 +11,16 @@ PriorInfo fire_prior() {
       "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden "
       "ReLU, whose output bias b2 softmax does not read: it drifts with the rounding of its "
       "gradient";
-  p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true},
+  p.options = {{"threshold_length",
+                "L0; 0: init_from's, else the training length",
+                0.0,
+                {},
+                0.0,
+                1e9,
+                true,
+                {},
+                {},
+                [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }},
                {"negative_slope",
                 "slope of hidden units below 0; 0: ReLU; DAPE's published code has 0.01",
                 0.0,

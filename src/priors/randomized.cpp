@@ -17,12 +17,17 @@ void add_randomized_options(std::vector<OptionSpec>* options, Randomized what) {
                       std::string(positions ? "positions" : "distances") +
                           " that training draws from" +
                           (positions ? " and an evaluation may reach" : "") +
-                          "; 0: four times {model.sequence_length}",
+                          "; 0: init_from's, else four times {model.sequence_length}",
                       0.0,
                       {},
                       0.0,
                       1e9,
-                      true});
+                      true,
+                      {},
+                      {},
+                      [](const Options& o, int64_t T, int64_t) {
+                        return o.flag("randomized") ? 4 * static_cast<double>(T) : 0;
+                      }});
   if (positions) {
     options->push_back({"randomized_draw",
                         "sequence: anew for every sequence, the same in all layers; step: anew for "

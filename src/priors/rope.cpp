@@ -15,10 +15,11 @@ RopeScaling rope_scaling(const Options& o) {
 }
 
 std::vector<double> inverse_frequencies(const Options& o, int64_t D, int64_t T) {
+  const auto original = static_cast<int64_t>(rope_original_length(o, T));
   std::vector<double> f;
   for (int64_t c = 0; c < D / 2; ++c) {
-    f.push_back(
-        scaled_rope_frequency(rope_scaling(o), o.number("factor"), o.number("theta"), c, D, T));
+    f.push_back(scaled_rope_frequency(rope_scaling(o), o.number("factor"), o.number("theta"), c, D,
+                                      original));
   }
   return f;
 }
@@ -26,6 +27,13 @@ std::vector<double> inverse_frequencies(const Options& o, int64_t D, int64_t T) 
 double amplitude(const Options& o) { return rope_amplitude(rope_scaling(o), o.number("factor")); }
 
 }  // namespace
+
+double rope_original_length(const Options& o, int64_t T) {
+  const RopeScaling scaling = rope_scaling(o);
+  if (scaling != RopeScaling::yarn && scaling != RopeScaling::llama3) return 0;
+  const double length = o.number("original_length");
+  return length > 0 ? length : static_cast<double>(T);
+}
 
 PriorInfo rope_prior() {
   PriorInfo p;
@@ -49,7 +57,18 @@ PriorInfo rope_prior() {
                 1.0,
                 {},
                 1.0,
-                1e6}};
+                1e6},
+               {"original_length",
+                "that yarn and llama3 count turns in, of training before scaling; 0: init_from's, "
+                "else {model.sequence_length}",
+                0.0,
+                {},
+                0.0,
+                1e9,
+                true,
+                {},
+                {},
+                [](const Options& o, int64_t T, int64_t) { return rope_original_length(o, T); }}};
   p.randomized = Randomized::positions;
   add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
@@ -69,6 +88,11 @@ PriorInfo rope_prior() {
       throw Error(ExitCode::config, "{factor}",
                   "above 1 for " + o.text("scaling") + ": a factor of 1 scales nothing", "1",
                   "set it to the evaluated length over the training length, or remove scaling");
+    }
+    if (o.number("original_length") != 0 && rope_original_length(o, 1) == 0) {
+      throw Error(ExitCode::config, "{original_length}", "0 without yarn or llama3",
+                  std::to_string(static_cast<int64_t>(o.number("original_length"))),
+                  "set {scaling}, or remove it");
     }
     if (scaling == RopeScaling::ntk && s.head_dim == 2) {
       throw Error(ExitCode::config, "{scaling}",
@@ -90,12 +114,18 @@ PriorInfo rope_local_prior() {
   p.formula += ", in a window";
   p.options.push_back({"window",
                        "a key is visible iff i - j < window, in the layers with this prior; 0: "
-                       "{model.window}, or {model.sequence_length} + 1 where that is 0",
+                       "{model.window}, where that is 0 init_from's, else {model.sequence_length} "
+                       "+ 1",
                        0.0,
                        {},
                        0.0,
                        1e9,
-                       true});
+                       true,
+                       {},
+                       {},
+                       [](const Options&, int64_t T, int64_t all) {
+                         return static_cast<double>(all > 0 ? all : T + 1);
+                       }});
   p.window = [](const Options& o, int64_t T, int64_t all) {
     const auto own = static_cast<int64_t>(o.number("window"));
     return own > 0 ? own : all > 0 ? all : T + 1;

@@ -18,6 +18,7 @@
 
 namespace bamtrain {
 
+class Options;
 struct PriorInfo;
 
 /// Angle per unit of position of pair c of D/2.
@@ -64,6 +65,10 @@ inline double scaled_rope_frequency(RopeScaling scaling, double factor, double t
 inline double rope_amplitude(RopeScaling scaling, double factor) {
   return scaling == RopeScaling::yarn ? 0.1 * std::log(factor) + 1 : 1;
 }
+
+/// The length that a model was trained at before its frequencies were scaled, by its options, in a
+/// run of length T. 0: no frequency depends on it.
+double rope_original_length(const Options& options, int64_t T);
 
 /// Rotates the pair (a, b) by the angle whose cosine and sine are given.
 template <class Real>

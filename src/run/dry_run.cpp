@@ -13,6 +13,7 @@
 #include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/init_from.h"
+#include "run/init_from_tokenizer.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
 #include "run/train.h"
@@ -121,7 +122,9 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const std::optional<Checkpoint> checkpoint = find_checkpoint(c, warn);
   if (checkpoint) {
     note(fmt::format("resumes from {} at step {}", checkpoint->folder, checkpoint->step));
-  } else if (!c.init_from.folder.empty()) {
+  }
+  const bool begins = !checkpoint && !c.init_from.folder.empty();
+  if (begins) {
     check_init_from(run, layout, warn);
     note("starts from the weights in " + c.init_from.folder);
   }
@@ -176,6 +179,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
     print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
     fmt::print("  {:<28} {:>12} {}\n", "validation", trainer.validation_sequences(),
                c.data.val_task ? "sequences" : "windows");
+    if (begins) check_init_from_tokenizer(c, warn);
   });
   std::optional<Error> wrong;
   for (const std::optional<Error>* e : {&of_memory, &of_rate, &of_data}) {

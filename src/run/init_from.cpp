@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "record/run_files.h"
+#include "run/init_from_model_type.h"
 #include "run/init_from_optimizer.h"
 #include "run/init_from_settings.h"
 #include "run/init_from_state.h"
@@ -19,6 +20,9 @@ namespace bamtrain {
 namespace {
 
 using G = ParameterGroup;
+
+constexpr const char* kHeadName = "lm_head.weight";
+constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
@@ -85,7 +89,10 @@ bool stands_for(const std::string& name, const Parameter& p) {
 class Fit {
  public:
   Fit(const InitFromConfig& from, const ParameterLayout& layout)
-      : from_(from), layout_(layout), source_(from.folder) {
+      : from_(from),
+        layout_(layout),
+        type_(source_model_type(from)),
+        source_(from.folder, type_ == "gpt2") {
     for (const auto& [name, tensor] : source_.all()) {
       source_layers_ = std::max(source_layers_, layer_of(name) + 1);
     }
@@ -96,8 +103,19 @@ class Fit {
 
   bool is_new(const Parameter& p) const { return new_name(p) != from_.absent.end(); }
 
+  /// Whether the folder's model has nothing there, which is a bias of 0: Qwen2 has none behind
+  /// attention.
+  bool is_zero(const Parameter& p) const {
+    return type_ == "qwen2" && p.name.ends_with(".self_attn.o_proj.bias") &&
+           source_.all().count(p.name) == 0;
+  }
+
   /// The folder's values of `p`, of which there are p.size. REQUIRES: check() and not is_new(p).
   void read(const Parameter& p, float* values) const {
+    if (is_zero(p)) {
+      std::fill_n(values, p.size, 0.0F);
+      return;
+    }
     const SourceTensor& tensor = source_.all().at(p.name);
     tensor.read(values);
     check_values(p, values, tensor.place.file->path(), "use another folder");
@@ -122,7 +140,7 @@ class Fit {
   void check() const {
     for (const Parameter& p : layout_.all()) check(p);
     for (const auto& [name, tensor] : source_.all()) {
-      if (layout_.find(name)) continue;
+      if (layout_.find(name) || is_copied_head(name, tensor)) continue;
       refuse(tensor.where(), "no such tensor in the model", found(tensor),
              "change " + key_of_presence(name, layers_) + ", or use another folder");
     }
@@ -135,9 +153,24 @@ class Fit {
                         [&p](const std::string& name) { return stands_for(name, p); });
   }
 
+  /// Of a tied head, which old folders have beside the embedding. Error where it has other values.
+  bool is_copied_head(const std::string& name, const SourceTensor& tensor) const {
+    const auto embedding = source_.all().find(kEmbeddingName);
+    if (name != kHeadName || embedding == source_.all().end()) return false;
+    if (tensor.shape != embedding->second.shape || !is_read(tensor)) return false;
+    if (tensor.values() == embedding->second.values()) return true;
+    refuse(tensor.where(), "the values of the embedding, since model.tied is true", "others",
+           "set model.tied to false, or use another folder");
+  }
+
   [[noreturn]] static void refuse(const std::string& where, const std::string& expected,
                                   const std::string& found, const std::string& remedy) {
     throw Error(ExitCode::checkpoint, where, expected, found, remedy);
+  }
+
+  static bool is_read(const SourceTensor& tensor) {
+    const Dtype dtype = tensor.place.entry->dtype;
+    return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
   }
 
   static std::string found(const SourceTensor& tensor) {
@@ -160,6 +193,7 @@ class Fit {
              "remove \"" + name + "\" from init_from.new" +
                  (name == p.leaf() ? "" : ", or name in its place what of it the folder has not"));
     }
+    if (!is_there && is_zero(p)) return;
     if (!is_there) {
       const bool of_mechanism =
           stands_for("prior", p) || stands_for("scale", p) || stands_for("normalizer", p);
@@ -175,14 +209,15 @@ class Fit {
       refuse(tensor.where(), expected(p, tensor), shape_text(tensor.shape),
              "change " + key_of_shape(p.name, rows) + ", or use another folder");
     }
-    const Dtype dtype = tensor.place.entry->dtype;
-    if (dtype != Dtype::f32 && dtype != Dtype::bf16) {
-      refuse(tensor.where(), "dtype F32 or BF16", name_of(dtype), "convert the folder");
+    if (!is_read(tensor)) {
+      refuse(tensor.where(), "dtype F32, BF16 or F16", name_of(tensor.place.entry->dtype),
+             "convert the folder");
     }
   }
 
   const InitFromConfig& from_;
   const ParameterLayout& layout_;
+  std::string type_;
   SourceTensors source_;
   int64_t source_layers_ = 0, layers_ = 0;
 };

@@ -10,11 +10,12 @@
 #include "checkpoint/part.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
-#include "core/json.h"
 #include "model/huggingface_config.h"
+#include "model/length_options.h"
 #include "model/mechanisms.h"
 #include "priors/registry.h"
 #include "record/run_text.h"
+#include "run/init_from_model_type.h"
 #include "run/init_from_sizes.h"
 
 namespace bamtrain {
@@ -22,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxConfig = 1 << 20;
+constexpr const char* kMaxPositions = "max_position_embeddings";
 
 constexpr std::array kOfTraining = {"init",  "init_std",  "train",       "share",
                                     "gamma", "gamma_std", "train_gamma", "decay"};
@@ -59,6 +60,11 @@ bool has_own_window(const std::string& prior) {
   return info != nullptr && info->window != nullptr;
 }
 
+std::string type_in(const json& source, const std::string& otherwise) {
+  const json type = source.value("model_type", json());
+  return type.is_string() ? type.get<std::string>() : otherwise;
+}
+
 class Settings {
  public:
   Settings(const RunConfig& c, const std::string& path, const json& source, NewParts parts,
@@ -67,8 +73,9 @@ class Settings {
         m_(c.model),
         path_(path),
         source_(source),
-        bamtrain_(source.contains("priors") || source.value("model_type", json()) == "bamtrain"),
-        defaults_(bamtrain_ ? bamtrain_defaults() : json::object()),
+        type_(type_in(source, c.init_from.model_type)),
+        bamtrain_(source.contains("priors") || type_ == "bamtrain"),
+        defaults_(bamtrain_ ? bamtrain_defaults() : source_defaults(type_)),
         new_(parts),
         warn_(warn) {}
 
@@ -91,6 +98,7 @@ class Settings {
     if (bamtrain_) {
       of_bamtrain();
     } else {
+      if (!type_.empty()) check_source_members(type_, m_, path_, source_, warn_);
       of_llama();
     }
   }
@@ -134,7 +142,7 @@ class Settings {
     const bool rms = m_.norm.kind == NormKind::rmsnorm;
     require_same("norm", rms ? "rmsnorm" : "layernorm", "model.norm.kind");
     const char* other = rms ? "layer_norm_eps" : "rms_norm_eps";
-    if (source_.contains(other)) {
+    if (source_.contains(other) || defaults_.contains(other)) {
       throw Error(ExitCode::checkpoint, path_ + ": " + other,
                   std::string("the eps of a ") + (rms ? "rmsnorm" : "layernorm") +
                       ", as model.norm.kind asks",
@@ -219,6 +227,7 @@ class Settings {
 
   void prior(const std::string& place, json theirs, int64_t layer) {
     if (!new_.mix) mix(place, theirs, layer);
+    theirs = with_lengths({{"prior", theirs}}, source_length())["prior"];
     theirs.erase("mix");
     const PriorChoice& chosen = m_.attention.prior.of(layer);
     const json ours = huggingface_prior(m_, layer, c_.data.sequence_length);
@@ -239,10 +248,12 @@ class Settings {
     former.attention.prior = PriorConfig(without(chosen, theirs));
     absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length),
            chosen.options, former.attention.prior.of(0).options, key + ".");
-    const json scaling = ours.value("scaling", json("none"));
-    if (scaling == "yarn" || scaling == "llama3") {
-      tell_unless_same("max_position_embeddings", "data.sequence_length", c_.data.sequence_length);
-    }
+  }
+
+  /// T of the folder's training.
+  int64_t source_length() const {
+    const json length = source_.value(kMaxPositions, defaults_[kMaxPositions]);
+    return length.is_number_integer() ? length.get<int64_t>() : 0;
   }
 
   /// A member of a prior's entry that is no option of the prior.
@@ -347,19 +358,6 @@ class Settings {
   // --- any other folder: as transformers reads a Llama's configuration
 
   void of_llama() {
-    const json type = source_.value("model_type", json());
-    if (type.is_string() && type.get<std::string>().starts_with("gemma")) {
-      throw Error(ExitCode::checkpoint, path_ + ": model_type",
-                  "a model whose norms multiply by their weights",
-                  abbreviate(type.dump()) + ", whose norms multiply by 1 + weight",
-                  "use another folder");
-    }
-    // GPT-2's, of logits that no key of ours scales so.
-    for (const auto& [member, usual] : {std::pair("scale_attn_weights", true),
-                                        std::pair("scale_attn_by_inverse_layer_idx", false)}) {
-      const json found = source_.value(member, json(usual));
-      if (found != json(usual)) refuse(member, usual ? "true" : "false", found.dump());
-    }
     for (int64_t l = 0; l < m_.layers; ++l) {
       const MixChoice& mix = m_.attention.prior.mix_of(l);
       if (mix && !new_.mix) tell("nothing mixes its heads", prior_key(l) + ".name", mix.name());
@@ -394,8 +392,8 @@ class Settings {
     const std::string key = base_key(layer);
     const auto bases = rope_members("rope_theta");
     if (!chosen.info().is<RotaryFamily>()) {
-      const bool llama = source_.value("model_type", json()) == "llama";
-      if (!bases.empty() || llama) tell("its prior is rope", key + ".name", chosen.name());
+      const bool rotary = !type_.empty() && type_ != "gpt2";
+      if (!bases.empty() || rotary) tell("its prior is rope", key + ".name", chosen.name());
       return;
     }
     const json ours = huggingface_rope(m_, layer, c_.data.sequence_length);
@@ -418,17 +416,21 @@ class Settings {
     if (scaling.is_null()) return;
     for (const auto& [member, value] : scaling.items()) {
       const std::string own = member == "factor"           ? key + ".factor"
-                              : member.starts_with("orig") ? "data.sequence_length"
+                              : member.starts_with("orig") ? key + ".original_length"
                                                            : member + " of " + key + ".scaling";
-      for (const auto& [name, found] : rope_members(member)) {
-        tell_unless_same(name, found, own, value);
+      const auto members = rope_members(member);
+      for (const auto& [name, found] : members) tell_unless_same(name, found, own, value);
+      if (members.empty() && member.starts_with("orig") && source_.contains(kMaxPositions)) {
+        tell_unless_same(kMaxPositions, source_[kMaxPositions], own, value);
       }
     }
   }
 
   void window(int64_t layer) {
-    const json found = source_.value("sliding_window", json());
-    const bool used = found.is_number() && source_.value("use_sliding_window", json(true)) != false;
+    const json found = source_.contains("sliding_window")
+                           ? source_["sliding_window"]
+                           : defaults_.value("sliding_window", json());
+    const bool used = found.is_number() && has_sliding_window(type_, source_, layer);
     const int64_t ours = layer_window(m_, layer, c_.data.sequence_length);
     if (used) {
       tell_unless_same("sliding_window", found, window_key(layer), ours);
@@ -441,8 +443,9 @@ class Settings {
   const ModelConfig& m_;
   const std::string& path_;
   const json& source_;
-  const bool bamtrain_;  // the folder has bamtrain's own configuration
-  const json defaults_;  // of members that config.json may lack
+  const std::string type_;  // config.json's model_type, else init_from's; "": neither says
+  const bool bamtrain_;     // the folder has bamtrain's own configuration
+  const json defaults_;     // of members that config.json may lack
   NewParts new_;
   const Warn& warn_;
   std::set<std::string> told_;
@@ -460,19 +463,14 @@ bool of_formula(const std::string& option, const json& theirs, const json& ours)
 
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn) {
   const std::string path = config.init_from.folder + "/config.json";
+  const json source = source_config(config.init_from.folder);
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
+  if (source.is_null()) {
     // A checkpoint of bamtrain's own says the same in its state.
     if (std::filesystem::exists(config.init_from.folder + "/state.json", ignored)) return;
     warn(path + ": not there: what no shape shows of these weights (heads, activation, norms, " +
          "positions) is not compared with the run's model");
     return;
-  }
-  const json source =
-      parse_json(InputFile(path, ExitCode::checkpoint, kDamagedRemedy).text(kMaxConfig),
-                 {path, ExitCode::checkpoint, kDamagedRemedy});
-  if (!source.is_object()) {
-    throw Error(ExitCode::checkpoint, path, "an object", source.type_name(), kDamagedRemedy);
   }
   Settings(config, path, source, parts, warn).check();
 }

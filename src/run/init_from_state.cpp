@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "model/length_options.h"
 #include "record/run_files.h"
 
 namespace bamtrain {
@@ -103,8 +104,16 @@ void check_init_from_state(const TrainRun& run, NewParts of, const Warn& warn) {
   if (!std::filesystem::exists(folder + "/state.json", ignored)) return;
   const Checkpoint source = open_checkpoint(folder);
   check_run_state(source);
-  const json& before = source.state["config"];
-  const Comparison comparison(folder + "/state.json", before, run.resolved, warn);
+  // Numbers that each length gives are compared as such.
+  const auto spelt_out = [](json config) {
+    const json* const T = find_value(config, "data.sequence_length");
+    const json* const attention = find_value(config, "model.attention");
+    if (T == nullptr || !T->is_number_integer() || attention == nullptr) return config;
+    config["model"]["attention"] = with_lengths(*attention, T->get<int64_t>());
+    return config;
+  };
+  const json before = spelt_out(source.state["config"]), now = spelt_out(run.resolved);
+  const Comparison comparison(folder + "/state.json", before, now, warn);
   struct Part {
     std::string key;
     bool differs;

@@ -9,16 +9,22 @@
 namespace bamtrain {
 namespace {
 
-constexpr const char* kEmbedding = "transformer.wte.weight";
+using SourcePlaces = std::map<std::string, WeightsFolder::Place>;
+
 constexpr const char* kHead = "lm_head.weight";
+const std::string kGpt2Prefix = "transformer.";
 
 /// Of GPT-2's tensors; a layer without its first norm ends them.
-int64_t layers_of(const WeightsFolder& folder) {
+int64_t layers_of(const SourcePlaces& tensors, const std::string& prefix) {
   int64_t layers = 0;
-  while (folder.tensors().count("transformer.h." + std::to_string(layers) + ".ln_1.weight") != 0) {
-    ++layers;
-  }
+  while (tensors.count(prefix + "h." + std::to_string(layers) + ".ln_1.weight") != 0) ++layers;
   return layers;
+}
+
+/// Of GPT-2: that of the mask, not of a linear layer ("attn.c_attn.bias").
+bool is_buffer(const std::string& name, bool gpt2) {
+  if (!gpt2) return name.ends_with("rotary_emb.inv_freq");
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
 /// Part `part` of `t`, which lies in `place`. A tensor that cannot be cut so keeps its own shape,
@@ -45,24 +51,41 @@ void SourceTensor::read(float* out) const {
   int64_t size = 1;
   for (const int64_t dim : e.shape) size *= dim;
   std::vector<float> values(static_cast<size_t>(size));
+  const auto read_as = [&](auto element) {
+    std::vector<decltype(element)> stored(values.size());
+    place.file->read(e, stored.data());
+    std::transform(stored.begin(), stored.end(), values.begin(),
+                   [](auto x) { return static_cast<float>(x); });
+  };
   if (e.dtype == Dtype::f32) {
     place.file->read(e, values.data());
+  } else if (e.dtype == Dtype::bf16) {
+    read_as(bf16());
   } else {
-    std::vector<bf16> rounded(values.size());
-    place.file->read(e, rounded.data());
-    std::transform(rounded.begin(), rounded.end(), values.begin(),
-                   [](bf16 x) { return static_cast<float>(x); });
+    read_as(f16());
   }
   if (transposed) values = bamtrain::transposed(values, e.shape[0], e.shape[1]);
   const auto n = static_cast<std::ptrdiff_t>(size / parts);
   std::copy_n(values.begin() + part * n, n, out);
 }
 
-SourceTensors::SourceTensors(const std::string& folder) : folder_(WeightsFolder::open(folder)) {
-  std::map<std::string, WeightsFolder::Place> rest = folder_.tensors();
-  if (rest.count(kEmbedding) != 0) {
-    for (const Gpt2Tensor& t : gpt2_tensors(layers_of(folder_), rest.count(kHead) == 0)) {
-      const auto found = rest.find(t.name);
+std::vector<float> SourceTensor::values() const {
+  int64_t size = 1;
+  for (const int64_t dim : shape) size *= dim;
+  std::vector<float> out(static_cast<size_t>(size));
+  read(out.data());
+  return out;
+}
+
+SourceTensors::SourceTensors(const std::string& folder, bool gpt2)
+    : folder_(WeightsFolder::open(folder)) {
+  SourcePlaces rest = folder_.tensors();
+  std::erase_if(rest, [gpt2](const auto& tensor) { return is_buffer(tensor.first, gpt2); });
+  if (gpt2) {
+    const std::string prefix = rest.count("wte.weight") != 0 ? "" : kGpt2Prefix;
+    for (const Gpt2Tensor& t : gpt2_tensors(layers_of(rest, prefix), rest.count(kHead) == 0)) {
+      const bool prefixed = t.name.starts_with(kGpt2Prefix);
+      const auto found = rest.find(prefixed ? prefix + t.name.substr(kGpt2Prefix.size()) : t.name);
       if (found == rest.end()) continue;
       for (size_t i = 0; i < t.parts.size(); ++i) {
         tensors_.emplace(t.parts[i], part_of(t, i, found->second));

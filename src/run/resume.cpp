@@ -15,6 +15,7 @@
 #include "run/host_state.h"
 #include "run/init_from.h"
 #include "run/init_from_optimizer.h"
+#include "run/init_from_tokenizer.h"
 #include "train/schedule.h"
 
 namespace bamtrain {
@@ -158,10 +159,10 @@ nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progr
   trainer.initialize();
   const std::string& folder = run.config.init_from.folder;
   if (folder.empty()) return nullptr;
+  const Warn warn = [&](const std::string& text) { progress.note("warning: " + text); };
+  check_init_from_tokenizer(run.config, warn);
   HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
-  nlohmann::json read =
-      read_init_from(run, trainer.layout(), masters.tensor(),
-                     [&](const std::string& text) { progress.note("warning: " + text); });
+  nlohmann::json read = read_init_from(run, trainer.layout(), masters.tensor(), warn);
   masters.upload();
   progress.note("starting from the weights in " + folder);
   if (!run.config.init_from.optimizer) return read;

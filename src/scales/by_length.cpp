@@ -16,7 +16,16 @@ ScaleInfo by_length_scale() {
   ScaleInfo s;
   s.name = "by_length";
   s.formula = "t_i = t[h][n_i - 1], learned";
-  s.options = {{"lengths", "entries per head; 0: the training length", 0.0, {}, 0.0, 1e9, true},
+  s.options = {{"lengths",
+                "entries per head; 0: init_from's, else the training length",
+                0.0,
+                {},
+                0.0,
+                1e9,
+                true,
+                {},
+                {},
+                [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }},
                scale_bias_option("false"),
                decay_option("t", false)};
   s.parameters = [](const Options& o, const ModelShape& shape) {

@@ -186,6 +186,7 @@ std::vector<std::string> differences(const json& before, const json& now) {
   for (const std::string& path : changed_keys(before, now)) {
     for (const char* const tree : {"data.train", "data.val", "init_from"}) {
       const bool within = path == tree || path.starts_with(std::string(tree) + ".");
+      if (is_newer_default(path, before, now)) continue;
       if (within && find_value(before, tree) != nullptr) keys.push_back(path);
     }
   }

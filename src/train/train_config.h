@@ -126,6 +126,8 @@ struct InitFromConfig {
   /// "normalizer" or the last part of a name ("theta_alpha"). They keep their initial values.
   std::vector<std::string> absent;
   bool optimizer = false;  // whether the folder is a checkpoint, whose moments are taken too
+  std::string model_type;  // of a folder that does not say it: "llama" or "gpt2"; empty: it does
+  bool any_tokenizer = false;  // whether the weights may be of another than the shards
 };
 
 /// Texts that the model writes while it is trained; see eval/sampling.h.

@@ -76,7 +76,7 @@ TEST_CASE("a header that breaks the format is refused, naming file and reason") 
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1)"), 4, "an object of dtype"},
       {one(R"("type":"F32","shape":[1],"data_offsets":[0,4])"), 4, "a dtype"},
       {one(R"("dtype":7,"shape":[1],"data_offsets":[0,4])"), 4, "a dtype"},
-      {one(R"("dtype":"F16","shape":[2],"data_offsets":[0,4])"), 4, "\"a\": expected dtype F64"},
+      {one(R"("dtype":"I16","shape":[2],"data_offsets":[0,4])"), 4, "\"a\": expected dtype F64"},
       {one(R"("dtype":"f32","shape":[1],"data_offsets":[0,4])"), 4, "found dtype f32"},
       {one(R"("dtype":"F32","shape":1,"data_offsets":[0,4])"), 4, "shape as a list"},
       {one(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), 4, "shape as a list"},

@@ -34,10 +34,11 @@ TEST_CASE("a change of prior shows its name and its options") {
   CHECK(changed_keys(a, b) ==
         Names{"model.attention.prior.decay", "model.attention.prior.eval_positions",
               "model.attention.prior.factor", "model.attention.prior.init",
-              "model.attention.prior.name", "model.attention.prior.randomized",
-              "model.attention.prior.randomized_draw", "model.attention.prior.randomized_length",
-              "model.attention.prior.scaling", "model.attention.prior.share",
-              "model.attention.prior.theta", "model.attention.prior.train"});
+              "model.attention.prior.name", "model.attention.prior.original_length",
+              "model.attention.prior.randomized", "model.attention.prior.randomized_draw",
+              "model.attention.prior.randomized_length", "model.attention.prior.scaling",
+              "model.attention.prior.share", "model.attention.prior.theta",
+              "model.attention.prior.train"});
 }
 
 TEST_CASE("a resumed run may change paths, device, eval, samples, log, checkpoint and its end") {

@@ -45,6 +45,7 @@ TEST_CASE("a list is written with every option, and reads back equal") {
                             {"theta", 100.0},
                             {"scaling", "none"},
                             {"factor", 1.0},
+                            {"original_length", 0},
                             {"randomized", false},
                             {"randomized_length", 0},
                             {"randomized_draw", "sequence"},

@@ -32,7 +32,8 @@ const std::string kEverything = R"({
                 "scale_bias": "false", "decay": true},
       "normalizer": {"name": "softmax"}, "window": 9, "document_mask": true,
       "causal": true}},
-  "init_from": {"folder": "f", "new": ["theta_mu", "scale"], "optimizer": false},
+  "init_from": {"folder": "f", "new": ["theta_mu", "scale"], "optimizer": false,
+                "model_type": "gpt2", "tokenizer": "any"},
   "data": {"train": "t", "val": "v", "sequence_length": 10, "document_start": 4, "shuffle": false,
            "verify": false},
   "optimizer": {"name": "radam", "lr": 0.125, "betas": [0.75, 0.875], "eps": 2e-9,
@@ -112,6 +113,8 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.attention.document_mask);
   CHECK(c.init_from.folder == "f");
   CHECK_FALSE(c.init_from.optimizer);
+  CHECK(c.init_from.model_type == "gpt2");
+  CHECK(c.init_from.any_tokenizer);
   CHECK(c.init_from.absent == std::vector<std::string>{"theta_mu", "scale"});
   CHECK(c.data.train.list == std::vector<bamtrain::DataSource>{{"t"}});
   CHECK(c.data.val == "v");

@@ -412,7 +412,7 @@ TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to cha
   e.check_refused({"model.layers=1"},
                   {"model.layers.1.", "no such tensor in the model", "change model.layers"});
   e.check_refused({"model.tied=true"},
-                  {"lm_head.weight", "no such tensor in the model", "model.tied"});
+                  {"lm_head.weight", "the values of the embedding", "set model.tied to false"});
   e.check_refused({"model.bias=true"}, {"q_proj.bias", "no such tensor", "model.bias"});
   e.check_refused({"model.mlp.kind=gelu"}, {"gate_proj", "model.mlp.kind"});
   e.check_refused({R"(model.attention.prior={"name": "dape", "base": "alibi"})"},
@@ -467,7 +467,7 @@ TEST_CASE("damaged weights are refused before anything is written") {
       },
       {"model.norm.weight", "(64)", "(1, 64)"});
   with([](auto* tensors, auto*) { named(tensors, "model.norm.weight").dtype = Dtype::i32; },
-       {"model.norm.weight", "F32 or BF16", "i32"});
+       {"model.norm.weight", "F32, BF16 or F16", "i32"});
   with([](auto* tensors,
           auto*) { static_cast<float*>(named(tensors, "model.norm.weight").data)[5] = NAN; },
        {"model.norm.weight", "finite values", "element 5"});
@@ -493,14 +493,14 @@ TEST_CASE("damaged weights are refused before anything is written") {
     CHECK((code == 0) == (o.output.find("model.layers.0.self_attn.prior.r1\": expected values from "
                                         "0.01 on, found -3 at element 0") == std::string::npos));
   }
-  // F16: a header that says so.
+  // I16: a header that says so.
   fs::copy(kept, file, fs::copy_options::overwrite_existing);
   std::ifstream in(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
   const size_t at = bytes.find("\"F32\"");
   REQUIRE(at != std::string::npos);
-  std::ofstream(file, std::ios::binary) << bytes.replace(at, 5, "\"F16\"");
-  e.check_refused({}, {"dtype F64, F32, BF16 or I32", "F16", "convert"});
+  std::ofstream(file, std::ios::binary) << bytes.replace(at, 5, "\"I16\"");
+  e.check_refused({}, {"dtype F64, F32, F16, BF16, I32, U8 or BOOL", "I16", "convert"});
   fs::resize_file(file, 1000);
   e.check_refused({}, {"model.safetensors"});
 }

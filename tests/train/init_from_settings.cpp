@@ -180,14 +180,6 @@ TEST_CASE("other heads, activations and embeddings are refused, which tensors do
   CHECK(f.told(f.exported(f.c.model)).empty());
 }
 
-TEST_CASE("a Gemma is refused: its norms multiply by more than their weights") {
-  const FromFolder f;
-  json folder = llama();
-  folder["model_type"] = "gemma2";
-  CHECK(refusal(f, folder).find("config.json: model_type: expected a model whose norms multiply by "
-                                "their weights, found \"gemma2\"") != std::string::npos);
-}
-
 TEST_CASE("another prior, and an option that its formula reads, are told") {
   FromFolder f;
   ModelConfig other = f.c.model;
@@ -209,8 +201,8 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
   CHECK(told_of(prior("t5"), prior("t5", {{"gain", std::string("sqrt(D)")}})) ==
         "priors[0].gain is 1.0, and model.attention.prior.gain of this run \"sqrt(D)\"");
   CHECK(told_of(prior("fire", {{"threshold_length", 64.0}}), prior("fire")) ==
-        "priors[0].threshold_length is 64.0, and model.attention.prior.threshold_length of this "
-        "run 48.0");
+        "priors[0].threshold_length is 64, and model.attention.prior.threshold_length of this "
+        "run 48");
   CHECK(told_of(prior("rope_local"), prior("rope_local", {{"window", 9.0}})) ==
         "priors[0].window is 49, and model.attention.prior.window of this run 9");
   CHECK(
@@ -334,10 +326,12 @@ TEST_CASE("what a bamtrain's config.json lacks has the default of the exported c
   for (const json& folder : {without("scale"), of_prior_without("scale_bias")}) {
     CHECK(f.told(folder, {false, true}).empty());
   }
-  m.attention.prior = prior("rope", {{"scaling", std::string("yarn")}, {"factor", 4.0}});
-  CHECK(f.one(without("max_position_embeddings")) ==
-        "max_position_embeddings is not there, which stands for 512, and data.sequence_length of "
-        "this run 48");
+  m.attention.prior = prior("fire");
+  json older = without("max_position_embeddings");
+  older["priors"][0].erase("threshold_length");
+  CHECK(f.one(older) ==
+        "priors[0].threshold_length is 512, and model.attention.prior.threshold_length of this run "
+        "48");
 
   // They are those of the code that goes with an export.
   const char* source = std::getenv("BAMTRAIN_SOURCE");
@@ -422,8 +416,11 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
                        {"high_freq_factor", 4.0},
                        {"original_max_position_embeddings", 8192}};
   CHECK(f.one(set("rope_scaling", llama3)) ==
-        "rope_scaling.original_max_position_embeddings is 8192, and data.sequence_length of this "
-        "run 48");
+        "rope_scaling.original_max_position_embeddings is 8192, and "
+        "model.attention.prior.original_length of this run 48");
+  rope.options.set("original_length", 8192.0);
+  CHECK(f.told(set("rope_scaling", llama3)).empty());
+  rope.options.set("original_length", 0.0);
   // ntk is the base that it stands for: 10,000 * 4^(16/14).
   rope.options.set("scaling", std::string("ntk"));
   CHECK(f.told(set("rope_theta", 48760.54616817902)).empty());
@@ -431,8 +428,13 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
   rope = prior("alibi");
   CHECK(f.one(llama()) ==
         "its prior is rope, and model.attention.prior.name of this run \"alibi\"");
-  CHECK(f.one(set("model_type", "mistral")) ==
+  json mistral = set("model_type", "mistral");
+  mistral["sliding_window"] = nullptr;
+  CHECK(f.one(mistral) ==
         "its prior is rope, and model.attention.prior.name of this run \"alibi\"");
+  f.c.model.attention.prior = prior("rope");
+  mistral.erase("sliding_window");
+  CHECK(f.one(mistral) == "sliding_window is 4096, and model.attention.window of this run 0");
 }
 
 TEST_CASE("a Llama has no scale, and a window where it says so") {

@@ -461,8 +461,9 @@ class Attention(nn.Module):
         q, k, v = (project(x).view(B, T, -1, self.head_dim).transpose(1, 2)
                    for project in (self.q_proj, self.k_proj, self.v_proj))
         if self.options["name"] in ("rope", "rope_local"):
-            frequency, factor = rope_frequencies(self.options, self.head_dim,
-                                                 self.config.max_position_embeddings)
+            trained_at = (self.options.get("original_length")
+                          or self.config.max_position_embeddings)
+            frequency, factor = rope_frequencies(self.options, self.head_dim, trained_at)
             angle = rows.position[:, rows.past:, None] * frequency.to(x.device)
             cosine, sine = (angle.cos() * factor).float(), (angle.sin() * factor).float()
             q, k = rotate(q, cosine, sine), rotate(k, cosine, sine)

@@ -1,0 +1,40 @@
+#include "commands/begun_config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/reader.h"
+#include "core/error.h"
+#include "model/length_options.h"
+#include "run/init_from_lengths.h"
+
+namespace bamtrain {
+
+RunConfig begun_config(const RunConfig& c) {
+  nlohmann::json resolved = resolved_json(c);
+  nlohmann::json& attention = resolved["model"]["attention"];
+  const nlohmann::json open = attention;
+  bool resumes = false;
+  const nlohmann::json before = resumed_attention(c, &resumes);
+  if (resumes) {
+    attention = with_lengths_of(open, before);
+  } else if (!c.init_from.folder.empty()) {
+    const auto is_new = [&c](const char* part) {
+      const auto& names = c.init_from.absent;
+      return std::find(names.begin(), names.end(), part) != names.end();
+    };
+    attention =
+        with_lengths_of(open, source_attention(c.init_from), !is_new("prior"), !is_new("scale"));
+  }
+  if (attention == open) return c;
+  try {
+    return read_run_config_text(resolved.dump(), "init_from.folder", {});
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::config) throw;
+    throw e.as(ExitCode::config, e.where(),
+               "lower data.sequence_length: " + c.init_from.folder +
+                   " has this number; or set another here, where the weights allow it");
+  }
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,22 @@
+#pragma once
+// Options of mechanisms whose 0 stands for a number that the training length gives
+// (OptionSpec::of_length), in the form that configurations write attention in: {"prior", "scale",
+// "window"}, the prior an object or a list of such for the layers in turn, one of a mix under
+// "base".
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+namespace bamtrain {
+
+/// `attention` with the numbers that such options stand for in a model trained at length T.
+nlohmann::json with_lengths(nlohmann::json attention, int64_t T);
+
+/// `attention` with, where such an option is 0, the number that `source` has in the same mechanism
+/// of the same layer, of lists as of layer n for the entry n. Rope and rope_local have the same
+/// options. Left at 0: what `source` has at 0 or not at all, and what stands for the same number
+/// at every length, since `attention` has a window. `prior`, `scale`: whether those are taken over.
+nlohmann::json with_lengths_of(nlohmann::json attention, const nlohmann::json& source,
+                               bool prior = true, bool scale = true);
+
+}  // namespace bamtrain

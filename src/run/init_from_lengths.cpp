@@ -1,0 +1,112 @@
+#include "run/init_from_lengths.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "model/length_options.h"
+#include "run/init_from_model_type.h"
+
+namespace bamtrain {
+namespace {
+
+using nlohmann::json;
+
+int64_t count_in(const json& object, const char* member, int64_t otherwise) {
+  const json value = object.value(member, json());
+  const bool fits = value.is_number_integer() && value > 0 && value <= INT32_MAX;
+  return fits ? value.get<int64_t>() : otherwise;
+}
+
+/// Of a folder with a Llama's rope, layer by layer where there are windows.
+json rotary_attention(const std::string& type, const json& source) {
+  json rope = {{"name", "rope"}};
+  for (const char* group : {"rope_parameters", "rope_scaling"}) {
+    const json object = source.value(group, json());
+    if (!object.is_object()) continue;
+    const json kind = object.value("rope_type", object.value("type", json("default")));
+    if (kind != "yarn" && kind != "llama3") continue;
+    // transformers' yarn without it counts in the positions of the model.
+    rope["original_length"] = count_in(object, "original_max_position_embeddings",
+                                       count_in(source, "max_position_embeddings", 0));
+  }
+  const json defaults = source_defaults(type);
+  const json given = source.contains("sliding_window") ? source["sliding_window"]
+                                                       : defaults.value("sliding_window", json());
+  const int64_t window = count_in({{"window", given}}, "window", 0);
+  json priors = json::array();
+  const int64_t layers = std::min<int64_t>(count_in(source, "num_hidden_layers", 1), 1 << 16);
+  for (int64_t l = 0; l < (window > 0 ? layers : 1); ++l) {
+    priors.push_back(rope);
+    if (window > 0 && has_sliding_window(type, source, l)) priors.back()["window"] = window;
+  }
+  return {{"prior", priors}};
+}
+
+/// Of a run's state; null: it is none.
+json attention_of(const json& state) {
+  const json* const attention =
+      state.is_object() ? find_value(state, "config.model.attention") : nullptr;
+  return attention != nullptr && attention->is_object() ? *attention : json();
+}
+
+/// That of a checkpoint by its folder; null: it cannot be read.
+json readable_state(const std::string& folder) {
+  try {
+    return source_state(folder);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+/// That of the newest checkpoint in a run's folder whose state can be read.
+json newest_readable_state(const std::string& out_dir) {
+  std::optional<std::string> name;
+  try {
+    for (name = checkpoint_before(out_dir, INT64_MAX); name;
+         name = checkpoint_before(out_dir, *checkpoint_step(*name))) {
+      json state = readable_state(out_dir + "/" + *name);
+      if (state.is_object()) return state;
+    }
+  } catch (const Error&) {  // a folder that resuming says more about
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+json source_attention(const InitFromConfig& from) {
+  const std::string type = source_model_type(from);
+  if (const json state = source_state(from.folder); state.is_object()) {
+    const json* const T = find_value(state, "config.data.sequence_length");
+    const bool counts = T != nullptr && T->is_number_integer();
+    return counts ? with_lengths(attention_of(state), T->get<int64_t>()) : json();
+  }
+  const json source = source_config(from.folder);
+  if (!source.is_object()) return nullptr;
+  if (type == "gpt2") {
+    const int64_t positions = count_in(source, "n_positions", 1024);
+    return {{"prior", {{"name", "learned"}, {"positions", positions}}}};
+  }
+  if (type != "bamtrain") return rotary_attention(type, source);
+  json attention = {{"prior", source.value("priors", json())}};
+  if (source.contains("scale")) attention["scale"] = source["scale"];
+  return with_lengths(std::move(attention), count_in(source, "max_position_embeddings", 512));
+}
+
+json resumed_attention(const RunConfig& c, bool* resumes) {
+  json state;
+  if (c.checkpoint.resume != "never") state = newest_readable_state(c.out_dir);
+  if (!state.is_object() && c.checkpoint.resume != "never" && c.checkpoint.resume != "auto") {
+    state = readable_state(c.checkpoint.resume);
+  }
+  *resumes = state.is_object();
+  if (!state.is_object()) return nullptr;
+  const json* const folder = find_value(state, "config.init_from.folder");
+  return folder != nullptr && *folder != "" ? attention_of(state) : json();
+}
+
+}  // namespace bamtrain

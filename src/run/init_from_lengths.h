@@ -1,0 +1,20 @@
+#pragma once
+// The numbers that a training length gives to mechanisms (model/length_options.h) in the run or
+// model that another begins from: they are part of what its weights compute, at any length.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+/// Attention of the model in init_from.folder, as with_lengths gives it, as far as its config.json
+/// or state.json tells; null: nothing tells. Errors as source_model_type.
+nlohmann::json source_attention(const InitFromConfig& from);
+
+/// model.attention of the checkpoint that the run is to resume from, as it is stored, where that
+/// run began by init_from; null: there is none such. `resumes`: whether there is any. What cannot
+/// be read is passed over, as resuming does.
+nlohmann::json resumed_attention(const RunConfig& config, bool* resumes);
+
+}  // namespace bamtrain

@@ -1,0 +1,212 @@
+// A run from another's weights computes what that one did, at whatever length it trains.
+
+#include "run/init_from_lengths.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "catch.h"
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+#include "normalizers/registry.h"
+#include "priors/registry.h"
+#include "scales/registry.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Json of_prior(const Json& prior) { return Json::object({{"prior", prior}}); }
+
+Json scaled_rope(const char* scaling) {
+  return {{"name", "rope"}, {"theta", 100}, {"scaling", scaling}, {"factor", 4}};
+}
+
+constexpr int kShort = 16, kLong = 4 * kShort;
+
+std::string checkpoint_of(const Workplace& w, const std::string& out) {
+  return w.path(out + "/checkpoint-00000001");
+}
+
+/// A run of one step at length kShort with this attention, whose rate moves nothing: 1e-30 is below
+/// the last bit of any weight. Initial values are drawn wide, so that mechanisms matter.
+Json still_run(const Workplace& w, const Json& attention) {
+  Json c = small_run(w);
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-30}, {"weight_decay", 0}};
+  c["schedule"] = {{"name", "constant"}};
+  c["data"]["shuffle"] = false;
+  c["data"]["sequence_length"] = kShort;
+  c["data"]["document_start"] = 1;
+  c["model"]["init"] = "torch";
+  c["model"]["attention"] = attention;
+  c["train"].erase("tokens_per_step");
+  c["train"]["sequences_per_step"] = 2;
+  c["train"]["micro_batch"] = 2;
+  c["train"]["lanes"] = 1;
+  c["train"]["steps"] = 1;
+  c["train"].erase("stop_at");
+  c.erase("eval");
+  c.erase("checkpoint");
+  return c;
+}
+
+/// The losses of windows of kLong in a checkpoint's perplexity.json.
+Json losses_of(const Workplace& w, const std::string& checkpoint) {
+  const std::string out = w.path("perplexity.json");
+  fs::remove(out);
+  const Outcome o = run({bamtrain_program(), "eval", "--checkpoint", checkpoint, "--data",
+                         w.path("val"), "--text", "packed", "--protocols", "windows", "--lengths",
+                         std::to_string(kLong), "--count", "4", "--output", out},
+                        threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const Json windows = Json::parse(read_text(out))["windows"];
+  REQUIRE(windows.size() == 1);
+  return windows;
+}
+
+struct Begun {
+  Workplace w;
+  Json config;
+  explicit Begun(const Json& attention) : config(still_run(w, attention)) {
+    const Outcome o = run_config_into(w, config, "source");
+    INFO(attention.dump() << o.output);
+    REQUIRE(o.code == 0);
+  }
+  /// A run at kLong from the source's checkpoint, or from an export of it.
+  Outcome next(const std::string& folder, const std::vector<std::string>& more = {},
+               const std::string& out = "next") {
+    Json c = config;
+    c["data"]["sequence_length"] = kLong;
+    c["seed"] = 9;
+    c["init_from"] = {{"folder", folder}};
+    return run_config_into(w, c, out, more);
+  }
+  std::string exported() const {
+    const Outcome o = run({bamtrain_program(), "export", "--checkpoint", checkpoint_of(w, "source"),
+                           "--output", w.path("hf")},
+                          threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return w.path("hf");
+  }
+  Json attention(const std::string& out) const {
+    return Json::parse(
+        read_text(checkpoint_of(w, out) + "/state.json"))["config"]["model"]["attention"];
+  }
+};
+
+/// Runs at kLong from both, without a word, evaluate as the source does.
+void check_same_function(const Json& attention) {
+  INFO(attention.dump());
+  Begun b(attention);
+  const Json expected = losses_of(b.w, checkpoint_of(b.w, "source"));
+  for (const std::string& folder : {checkpoint_of(b.w, "source"), b.exported()}) {
+    const Outcome o = b.next(folder);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("warning") == std::string::npos);  // no difference is told
+    CHECK(losses_of(b.w, checkpoint_of(b.w, "next")) == expected);
+    fs::remove_all(b.w.path("next"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every prior at four times the length evaluates as the model that it began from") {
+  for (const PriorInfo& p : all_priors()) {
+    Json prior = {{"name", p.name}};
+    // Tables of one row per position know no others: they are made long enough.
+    if (p.name == "learned") prior["positions"] = kLong;
+    check_same_function(of_prior(prior));
+    if (!p.randomized || p.name == "learned") continue;
+    prior["randomized"] = true;
+    prior["randomized_length"] = 0;
+    check_same_function(of_prior(prior));
+  }
+  for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
+    check_same_function(of_prior(scaled_rope(scaling)));
+  }
+  check_same_function(of_prior({{"name", "dape"}, {"base", "fire"}}));
+  check_same_function(of_prior(Json::array({"rope_local", "fire"})));
+}
+
+TEST_CASE("every scale and normalizer at four times the length likewise") {
+  for (const ScaleInfo& s : all_scales()) {
+    if (s.evaluation_only) continue;
+    Json scale = {{"name", s.name}};
+    if (s.name == "by_length") scale["lengths"] = kLong;
+    check_same_function({{"prior", "bam"}, {"scale", scale}});
+  }
+  for (const NormalizerInfo& n : all_normalizers()) {
+    check_same_function({{"prior", "alibi"}, {"normalizer", {{"name", n.name}}}});
+  }
+}
+
+TEST_CASE("the numbers of the source's length are in the resolved config, and go on from there") {
+  Begun b(of_prior(Json::array({"rope_local", "fire"})));
+  const std::string folder = b.exported();
+  REQUIRE(b.next(folder, {"train.steps=2", "train.stop_at=1"}).code == 0);
+  const Json prior = b.attention("next")["prior"];
+  CHECK(prior[0]["window"] == kShort + 1);
+  CHECK(prior[1]["threshold_length"] == kShort);
+  // A resumed run does not read the folder; nor does it ask for other numbers by leaving them open.
+  fs::remove_all(folder);
+  const Outcome resumed = b.next(folder, {"train.steps=2"});
+  INFO(resumed.output);
+  CHECK(resumed.code == 0);
+  CHECK(resumed.output.find("resuming from ") != std::string::npos);
+}
+
+TEST_CASE("a config that asks for other numbers has them, and is told each") {
+  Begun b(of_prior("rope_local"));
+  for (const std::string& folder : {checkpoint_of(b.w, "source"), b.exported()}) {
+    const Outcome o = b.next(folder, {"model.attention.prior.window=33"});
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("window is 17, and model.attention.prior.window of this run 33") !=
+          std::string::npos);
+    CHECK(b.attention("next")["prior"]["window"] == 33);
+    fs::remove_all(b.w.path("next"));
+  }
+}
+
+TEST_CASE("a prior of init_from.new has the numbers of its own length") {
+  Begun b(of_prior("alibi"));
+  const Outcome o = b.next(checkpoint_of(b.w, "source"),
+                           {"model.attention.prior=fire", "init_from.new=[\"prior\"]"});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(b.attention("next")["prior"]["threshold_length"] == 0);
+}
+
+TEST_CASE("a number that the run's length does not allow is refused, with what has it") {
+  Begun b(of_prior("learned"));
+  const Outcome o = b.next(checkpoint_of(b.w, "source"));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::config));
+  CHECK(o.output.find("model.attention.prior.positions: expected at least data.sequence_length = "
+                      "64, found 16; remedy: lower data.sequence_length: ") != std::string::npos);
+}
+
+TEST_CASE("a Llama's yarn keeps the length that its config.json has") {
+  Begun b(of_prior(scaled_rope("yarn")));
+  const std::string folder = b.exported();
+  const Json config = Json::parse(read_text(folder + "/config.json"));
+  REQUIRE(config["model_type"] == "llama");
+  CHECK(config["rope_scaling"]["original_max_position_embeddings"] == kShort);
+  const Outcome o = b.next(folder);
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(b.attention("next")["prior"]["original_length"] == kShort);
+  const Outcome other = b.next(folder, {"model.attention.prior.original_length=64"}, "other");
+  INFO(other.output);
+  CHECK(other.output.find("rope_scaling.original_max_position_embeddings is 16, and "
+                          "model.attention.prior.original_length of this run 64") !=
+        std::string::npos);
+}
