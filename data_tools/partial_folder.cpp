@@ -29,8 +29,27 @@ std::string PartialFolder::place_of(const std::string& final_path) {
 }
 
 bool PartialFolder::is_one(const std::string& path) {
-  return fs::is_directory(path) &&
-         (fs::is_empty(path) || fs::exists(path + "/" + FolderLock::kName));
+  const auto refuse = [&](const std::string& found) {
+    throw Error(ExitCode::io, path, "nothing yet, or the folder in which `bamdata tokenize` works",
+                found, "move it away, or choose another --output");
+  };
+  std::error_code reason;
+  const fs::file_type type = fs::symlink_status(path, reason).type();
+  if (type == fs::file_type::not_found) return false;
+  if (type == fs::file_type::symlink) refuse("a symbolic link");
+  if (type != fs::file_type::directory)
+    refuse(type == fs::file_type::none ? reason.message() : "a file");
+  const fs::directory_iterator first(path, reason);
+  if (reason) refuse(reason.message());
+  if (first == fs::directory_iterator()) return true;
+  const auto has = [&](const char* name) {
+    return fs::symlink_status(path + "/" + name, reason).type() == fs::file_type::regular;
+  };
+  if (!has(FolderLock::kName) && !has(kJournal)) {
+    refuse("a folder with " + first->path().filename().string() + ", without " + FolderLock::kName +
+           " and " + kJournal);
+  }
+  return true;
 }
 
 void PartialFolder::remove(const std::string& path) {
@@ -40,7 +59,7 @@ void PartialFolder::remove(const std::string& path) {
 
 PartialFolder::PartialFolder(const std::string& final_path, FolderPlace::MayReplace may_replace)
     : place_(final_path, std::move(may_replace)), path_(place_of(place_.path())) {
-  make_folders(path_);
+  if (!is_one(path_)) make_folders(path_);
   lock_ = std::make_unique<FolderLock>(path_);
 }
 

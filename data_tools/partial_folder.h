@@ -14,16 +14,20 @@ namespace bamtrain {
 /// folder is made as output(), beside it lies what tells how far it is.
 class PartialFolder {
  public:
+  /// The file in which its user says how far the work is.
+  static constexpr const char* kJournal = "progress.json";
+
   /// Where work on `final_path` takes place; its symbolic links are followed.
   static std::string place_of(const std::string& final_path);
-  /// Whether the folder `path` was made by this class: it is empty or has the lock, which comes
-  /// first and goes last.
+  /// Whether `path` is such a folder; false where nothing is there. Error (io) for what this class
+  /// did not make, of which nothing may be removed: a symbolic link, a file, and a folder with
+  /// content but neither the lock, which comes first and goes last, nor the journal.
   static bool is_one(const std::string& path);
   /// Removes such a folder, the lock last: whoever comes before finds it held.
   static void remove(const std::string& path);
 
-  /// Goes into NAME.partial, which is made where it is absent. Errors: as FolderPlace; (io) where
-  /// another process is in it.
+  /// Goes into NAME.partial, which is made where it is absent. Errors: as FolderPlace and is_one,
+  /// before anything is touched; (io) where another process is in it.
   PartialFolder(const std::string& final_path, FolderPlace::MayReplace may_replace);
   /// Removes what is in it, and it, unless `keep` was called.
   ~PartialFolder();

@@ -10,13 +10,14 @@
 #include "data_tools/document_shuffle.h"
 #include "data_tools/document_text.h"
 #include "data_tools/inputs.h"
+#include "data_tools/partial_folder.h"
 #include "data_tools/shard_set_writer.h"
 #include "data_tools/validation_split.h"
 
 namespace bamtrain {
 
 struct TokenizeJournal {
-  static constexpr const char* kName = "progress.json";
+  static constexpr const char* kName = PartialFolder::kJournal;
   static constexpr int64_t kFormat = 1;
 
   /// What the bytes of the output depend on, by the names of the command line: a process with other

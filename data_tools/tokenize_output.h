@@ -27,7 +27,8 @@ class TokenizeOutput {
                  nlohmann::ordered_json settings, bool resumable, std::FILE* log);
 
   /// Removes what no process can go on from: what one has left that was killed when its output had
-  /// taken the place `output`, or before it kept anything. Errors: as FolderLock and read_journal.
+  /// taken the place `output`, or before it kept anything. Errors: as PartialFolder::is_one,
+  /// FolderLock and read_journal.
   static void remove_leftover(const std::string& output);
 
   /// How far it was in the beginning.

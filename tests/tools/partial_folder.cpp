@@ -79,6 +79,48 @@ TEST_CASE("a place that must not be replaced is found before anything is made") 
   CHECK(names_in(folder.path()) == Names{"set"});
 }
 
+TEST_CASE("what another program made under the name of the work is refused, and stays") {
+  const TemporaryFolder folder;
+  const std::string partial = folder.file("set.partial");
+  const auto refused = [&](const std::string& found) {
+    INFO(found);
+    const std::string message = error_of(
+        ExitCode::io, [&] { PartialFolder(folder.file("set"), may_replace_shards(true)); });
+    CHECK(contains(message, partial + ": expected nothing yet"));
+    CHECK(contains(message, "found " + found));
+  };
+  fs::create_directories(folder.file("mine/notes"));
+  write_bytes(folder.file("mine/notes/a.txt"), "notes");
+  fs::create_directory_symlink(folder.file("mine"), partial);
+  refused("a symbolic link");
+  // The link of one that has a lock, too: what is behind it may be any other work.
+  write_bytes(folder.file("mine/.lock"), "");
+  refused("a symbolic link");
+  fs::remove(folder.file("mine/.lock"));
+  fs::remove(partial);
+  fs::create_directory_symlink(folder.file("nowhere"), partial);
+  refused("a symbolic link");
+  fs::remove(partial);
+  write_bytes(partial, "mine");
+  refused("a file");
+  CHECK(read_bytes(partial) == "mine");
+  fs::remove(partial);
+  fs::rename(folder.file("mine"), partial);
+  refused("a folder with notes, without .lock and progress.json");
+  CHECK(names_in(partial) == Names{"notes"});
+  CHECK(read_bytes(partial + "/notes/a.txt") == "notes");
+  // Either of the two files is the work's own, and so is a folder in which nothing is yet.
+  for (const char* name : {".lock", "progress.json"}) {
+    write_bytes(partial + "/" + name, "");
+    CHECK(PartialFolder::is_one(partial));
+    fs::remove(partial + "/" + name);
+  }
+  fs::remove_all(partial);
+  CHECK_FALSE(PartialFolder::is_one(partial));
+  fs::create_directory(partial);
+  CHECK(PartialFolder::is_one(partial));
+}
+
 TEST_CASE("wherever a process is killed that commits, the place has a whole set") {
   static int left = 0;  // operations until the process is killed
   int n = 0;
