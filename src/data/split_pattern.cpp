@@ -207,8 +207,10 @@ struct SplitPattern::Matcher::Room {
   pcre2_match_data* match;
   pcre2_match_context* context;
   pcre2_jit_stack* stack;
-  size_t begin = 0, end = 0;  // of the match after the piece that next() last gave
-  bool ahead = false;         // there is such a match, not given yet
+  size_t from = 0;             // where the search for the next match begins
+  size_t last_end = SIZE_MAX;  // of the match before; none at first
+  size_t end = 0;              // of the match after the piece that next() last gave
+  bool ahead = false;          // there is such a match, not given yet
 };
 
 SplitPattern::Matcher::Matcher(const SplitPattern& pattern)
@@ -219,26 +221,33 @@ SplitPattern::Matcher::~Matcher() = default;
 
 size_t SplitPattern::Matcher::next(std::string_view text, size_t begin) {
   Room& r = *room_;
-  if (std::exchange(r.ahead, false) && r.begin == begin) return r.end;
-  for (size_t from = begin; from < text.size();) {
-    const int found =
-        pcre2_match(r.code, units(text), text.size(), from, PCRE2_NO_UTF_CHECK, r.match, r.context);
+  if (begin == 0) {
+    r.from = 0;
+    r.last_end = SIZE_MAX;
+    r.ahead = false;
+  }
+  if (std::exchange(r.ahead, false)) return r.end;
+  while (r.from < text.size()) {
+    const int found = pcre2_match(r.code, units(text), text.size(), r.from, PCRE2_NO_UTF_CHECK,
+                                  r.match, r.context);
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0) {
       throw Error(ExitCode::internal, "PCRE2", "a match of every text", message_of(found),
                   "report the text that did this");
     }
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(r.match);
-    if (bounds[1] == bounds[0]) {  // of no character: from the next one on
-      from = bounds[0] + 1;
-      while (from < text.size() && (text[from] & 0xC0) == 0x80) ++from;
+    const size_t first = bounds[0], end = bounds[1];
+    if (first == end && end == r.last_end) {
+      ++r.from;
+      while (r.from < text.size() && (text[r.from] & 0xC0) == 0x80) ++r.from;
       continue;
     }
-    if (bounds[0] == begin) return bounds[1];
-    r.begin = bounds[0];
-    r.end = bounds[1];
-    r.ahead = true;
-    return r.begin;
+    r.from = r.last_end = end;
+    if (first == begin && end == begin) continue;  // a cut where there is one
+    if (first == begin) return end;
+    r.end = end;
+    r.ahead = end > first;
+    return first;
   }
   return text.size();
 }

@@ -37,9 +37,10 @@ class SplitPattern::Matcher {
   Matcher& operator=(Matcher&&) noexcept;
   ~Matcher();
 
-  /// The end of the piece that begins at text[begin], a match or what lies before the next one;
-  /// matches that are empty do not count. REQUIRES: valid UTF-8, begin < text.size(), called for
-  /// the pieces of one text in their order.
+  /// The end of the piece that begins at text[begin], a match or what lies before the next one. An
+  /// empty match cuts too, but for one right behind the match before, and no match begins there
+  /// then: as Oniguruma's iteration over matches has it. REQUIRES: valid UTF-8, begin <
+  /// text.size(), called for the pieces of one text in their order, the first one at 0.
   size_t next(std::string_view text, size_t begin);
 
  private:

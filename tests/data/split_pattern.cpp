@@ -34,9 +34,27 @@ TEST_CASE("text is cut in matches and in what lies between them") {
   CHECK(cut(R"(\+\+)", "a++b") == Pieces{"a", "++", "b"});
 }
 
-TEST_CASE("matches of nothing are none") {
-  CHECK(cut("b*", "aébba") == Pieces{"aé", "bb", "a"});
-  CHECK(cut("", "aé") == Pieces{"aé"});
+// What Split(Regex(...), "isolated") of Hugging Face's tokenizers 0.23.3 makes of these.
+TEST_CASE("a match of nothing cuts where it is, but right behind another") {
+  CHECK(cut("b*", "aébba") == Pieces{"a", "é", "bb", "a"});
+  CHECK(cut("", "aé") == Pieces{"a", "é"});
+  const std::string by_three = R"((?=(\d{3})+(?!\d)))";
+  CHECK(cut(by_three, "1234567 and 12 or 123456") ==
+        Pieces{"1", "234", "567 and 12 or ", "123", "456"});
+  CHECK(cut(by_three + "|x", "x123x1234x") == Pieces{"x", "123", "x", "1", "234", "x"});
+  CHECK(cut(R"((?=x)|\d+)", "12x3xx4x") == Pieces{"12", "x", "3", "x", "x", "4", "x"});
+  CHECK(cut(R"(\s*)", "a  b\n") == Pieces{"a", "  ", "b", "\n"});
+  CHECK(cut(R"(\p{N}*(?=b))", "12b3bb") == Pieces{"12", "b", "3", "b", "b"});
+  CHECK(cut("(?!x)", "axéx") == Pieces{"ax", "éx"});
+  CHECK(cut("(?=é)", "éaéé") == Pieces{"éa", "é", "é"});
+}
+
+TEST_CASE("a matcher begins anew with each text") {
+  const SplitPattern pattern(R"((?=x))", "here");
+  SplitPattern::Matcher matcher(pattern);
+  CHECK(matcher.next("aax", 0) == 2);
+  CHECK(matcher.next("ax", 0) == 1);
+  CHECK(matcher.next("ax", 1) == 2);
 }
 
 TEST_CASE("white space is Unicode's, within classes and without") {
