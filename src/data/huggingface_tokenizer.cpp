@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -102,10 +103,16 @@ class Reader {
     return found->second;
   }
 
+  /// A merge that stands twice has the last rank in Hugging Face's library, and the first one
+  /// elsewhere: nobody can say which was meant.
   void merges(const Json& list, const JsonPlace& where) {
+    std::set<std::pair<std::string, std::string>> seen;
     for (size_t i = 0; i < list.size(); ++i) {
       const JsonPlace here = where / std::to_string(i);
       const auto [left, right] = pair(list[i], here);
+      if (!seen.emplace(left, right).second) {
+        here.refuse("each merge once", "\"" + left + " " + right + "\" for the second time");
+      }
       definition_.merges.push_back({id_of(left, here), id_of(right, here),
                                     id_of(left + right, here), static_cast<int32_t>(i)});
     }
@@ -134,6 +141,7 @@ class Reader {
       const std::string content = a.text("content");
       const auto id = static_cast<int32_t>(a.count("id", BytePairDefinition::kMostIds - 1));
       BytePairDefinition::Token& t = token_at(&definition_, id);
+      require_one_id(content, id, t, a.where());
       if (flag(a.value(), "special", false, a.where())) {
         t = {content, TokenKind::control};
         continue;
@@ -147,6 +155,20 @@ class Reader {
       if (t.kind != TokenKind::normal || t.bytes != content) t = {content, TokenKind::normal, true};
       definition_.added.push_back({content, id, flag(a.value(), "normalized", true, a.where())});
     }
+  }
+
+  /// Another token with this id, or this token with another id: the library gives one of them an id
+  /// of its own choice.
+  void require_one_id(const std::string& content, int32_t id, const BytePairDefinition::Token& now,
+                      const JsonPlace& where) {
+    const auto [known, is_new] = ids_.emplace(content, id);
+    if (known->second != id) {
+      (where / "id")
+          .refuse("the id " + std::to_string(known->second) + ", which " + content + " has already",
+                  std::to_string(id));
+    }
+    const bool taken = is_new && now.kind != TokenKind::unused && now.bytes != content;
+    if (taken) (where / "id").refuse("an id of its own", std::to_string(id) + ", of " + now.bytes);
   }
 
   void normalizer(const Json& n, const JsonPlace& where) {
@@ -199,6 +221,9 @@ class Reader {
       (s.where() / "invert").refuse("false", "true");
     }
     const JsonObject pattern = s.object("pattern");
+    if (pattern.has("String") && pattern.text("String").empty()) {
+      (pattern.where() / "String").refuse("a text", "none");
+    }
     if (pattern.has("Regex")) {
       definition_.patterns.push_back(pattern.text("Regex"));
     } else if (pattern.has("String")) {

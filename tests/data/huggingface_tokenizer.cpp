@@ -1,8 +1,11 @@
 #include "data/huggingface_tokenizer.h"
 
+#include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "catch.h"
 #include "data/tokenizer.h"
@@ -60,9 +63,33 @@ TEST_CASE("a tokenizer.json that asks for what is not done is refused by that na
     (*f)["model"]["merges"][3] = {"nowhere", "x"};
   });
   refused("a pair of tokens", [](Json* f) { (*f)["model"]["merges"][3] = "one"; });
+  // Both of them, in a list of pairs and in words.
+  refused("merges: 300: expected each merge once, found \"h e\" for the second time", [](Json* f) {
+    f->at("model").at("merges").at(300) = Json::array({"h", "e"});
+  });
+  refused("expected each merge once", [](Json* f) {
+    Json& merges = f->at("model").at("merges");
+    merges.push_back(merges[0][0].get<std::string>() + " " + merges[0][1].get<std::string>());
+  });
+  const auto added = [](int id, const std::string& content) {
+    return Json{{"id", id}, {"content", content}, {"special", false}};
+  };
+  refused("expected the id 600, which x-x has already, found 601", [&](Json* f) {
+    (*f)["added_tokens"].push_back(added(600, "x-x"));
+    (*f)["added_tokens"].push_back(added(601, "x-x"));
+  });
+  refused("expected an id of its own, found 600, of x-x", [&](Json* f) {
+    (*f)["added_tokens"].push_back(added(600, "x-x"));
+    (*f)["added_tokens"].push_back(added(600, "y-y"));
+  });
+  refused("expected an id of its own, found 5, of %",
+          [&](Json* f) { (*f)["added_tokens"].push_back(added(5, "x-x")); });
+  refused("String: expected a text", [](Json* f) {
+    (*f)["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {{"String", ""}};
+  });
   refused("lstrip", [](Json* f) {
     (*f)["added_tokens"].push_back(
-        {{"id", 600}, {"content", "x"}, {"special", false}, {"lstrip", true}});
+        {{"id", 600}, {"content", "x-x"}, {"special", false}, {"lstrip", true}});
   });
   refused("a special token", [](Json* f) {
     (*f)["post_processor"] = {{"type", "TemplateProcessing"},
@@ -82,6 +109,37 @@ TEST_CASE("merges are pairs, or words with a space between in older files") {
   const std::string text = "another mother's weather, in 1998";
   CHECK(Tokenizer::open(folder.file("pairs.json")).encode(text) ==
         Tokenizer::open(folder.file("words.json")).encode(text));
+}
+
+// Ids by Hugging Face's tokenizers 0.23.3.
+TEST_CASE("a Split at places of no width cuts there") {
+  const TemporaryFolder folder;
+  Json file = golden("qwen.json");
+  file["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {{"Regex", R"((?=(\p{L}{3})+(?!\p{L})))"}};
+  write_bytes(folder.file("t.json"), file.dump());
+  const Tokenizer tokenizer = Tokenizer::open(folder.file("t.json"));
+  CHECK(tokenizer.encode("another mother's weather") ==
+        std::vector<int32_t>{65, 378, 84, 257, 82, 221, 77, 79, 84, 257, 82, 279, 263, 69, 281, 257,
+                             82});
+  CHECK(tokenizer.encode("the then 123 there") ==
+        std::vector<int32_t>{258, 292, 257, 78, 221, 17, 18, 19, 292, 72, 69, 262});
+}
+
+TEST_CASE("digits grouped from the right have the ids of the library that made the tokenizer") {
+  for (const char* name : {"zero-width-lookahead", "zero-width-numbers-then-lookahead"}) {
+    const std::string path =
+        golden_path("") + "../../../../shared/cases/" + name + ".tokenizer.json";
+    if (!std::filesystem::exists(path)) {
+      std::printf("skipped: %s is not there\n", path.c_str());
+      continue;
+    }
+    const Tokenizer tokenizer = Tokenizer::open(path);
+    CHECK(tokenizer.encode("1234") == std::vector<int32_t>{16, 17, 257});
+    CHECK(tokenizer.encode("1234567 and 12") ==
+          std::vector<int32_t>{16, 17, 257, 20, 21, 22, 220, 64, 77, 67, 220, 256});
+    CHECK(tokenizer.encode("x 123456é1") ==
+          std::vector<int32_t>{87, 220, 256, 18, 19, 20, 21, 127, 102, 16});
+  }
 }
 
 TEST_CASE("a Split by a string cuts that string out") {
