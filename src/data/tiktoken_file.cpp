@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -93,6 +94,17 @@ std::optional<RankLine> parse_line(std::string_view line) {
   return RankLine{*bytes, rank};
 }
 
+/// Lines that end in CRLF, as a checkout on Windows has them, end in newlines as published.
+std::string without_carriage_returns(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    out += text[i];
+  }
+  return out;
+}
+
 void finish(BytePairDefinition* d, const std::string& pattern) {
   d->patterns = {pattern};
   d->whole_first = true;
@@ -105,10 +117,14 @@ void finish(BytePairDefinition* d, const std::string& pattern) {
 }  // namespace
 
 bool begins_like_ranks(std::string_view bytes) {
-  return parse_line(bytes.substr(0, std::min(bytes.find('\n'), bytes.size()))).has_value();
+  std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return parse_line(line).has_value();
 }
 
-BytePairDefinition read_tiktoken_file(std::string_view bytes, const std::string& where) {
+BytePairDefinition read_tiktoken_file(std::string_view file, const std::string& where) {
+  const std::string with_newlines = without_carriage_returns(file);
+  std::string_view bytes = with_newlines;
   const std::string sha256 = sha256_hex(bytes);
   const auto known = std::find_if(std::begin(kEncodings), std::end(kEncodings),
                                   [&](const Encoding& e) { return sha256 == e.sha256; });
@@ -161,10 +177,14 @@ BytePairDefinition read_tekken(const nlohmann::json& json, const std::string& wh
       token_at(&d, s.count("rank", special - 1)).bytes = s.text("token_str");
     }
   }
+  std::unordered_set<std::string> seen;
   for (size_t i = 0; i < ranks; ++i) {
     const JsonObject entry(list[i], file.where() / "vocab" / std::to_string(i));
     const auto bytes = from_base64(entry.text("token_bytes"));
     if (!bytes || bytes->empty()) entry.where().refuse("bytes in base64", "others");
+    if (!seen.insert(*bytes).second) {
+      entry.where().refuse("bytes that no other token has", entry.text("token_bytes") + " again");
+    }
     if (entry.count("rank") != static_cast<int64_t>(i)) {
       entry.where().refuse("rank " + std::to_string(i), std::to_string(entry.count("rank")));
     }

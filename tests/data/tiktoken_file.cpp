@@ -26,6 +26,9 @@ TEST_CASE("ranks that are none of the published ones say nothing of how text is 
   const std::string message = message_of(folder.file("t.tiktoken"));
   CHECK(message.find("cl100k_base") != std::string::npos);
   CHECK(message.find("tokenizer.json") != std::string::npos);
+  // Lines of CRLF are lines of ranks, too.
+  write_bytes(folder.file("t.tiktoken"), "IQ== 0\r\nIg== 1\r\n");
+  CHECK(message_of(folder.file("t.tiktoken")) == message);
 }
 
 TEST_CASE("published ranks have their special tokens, and ids between them that nothing has") {
@@ -38,9 +41,14 @@ TEST_CASE("published ranks have their special tokens, and ids between them that 
   CHECK(tokenizer.piece(100276) == "<|endofprompt|>");
   CHECK(tokenizer.kind(100265) == TokenKind::unused);
   CHECK(tokenizer.bytes(100265, false).empty());
-  // A bit of the file makes it another.
   const TemporaryFolder folder;
-  std::string bytes = read_bytes(path);
+  std::string bytes = read_bytes(path), with_returns;
+  for (const char c : bytes) with_returns += c == '\n' ? "\r\n" : std::string(1, c);
+  write_bytes(folder.file("crlf.tiktoken"), with_returns);
+  CHECK(Tokenizer::begins_like_tokenizer(folder.file("crlf.tiktoken")));
+  const std::string text = "The naïve café owner's 12,345 résumés\r\n\n  人工智能";
+  CHECK(Tokenizer::open(folder.file("crlf.tiktoken")).encode(text) == tokenizer.encode(text));
+  // A bit of the file makes it another.
   bytes[bytes.size() / 2] ^= 1;
   write_bytes(folder.file("t.tiktoken"), bytes);
   CHECK(message_of(folder.file("t.tiktoken")).find("as they were published") != std::string::npos);
@@ -59,6 +67,8 @@ TEST_CASE("a damaged tekken.json is refused, with its place") {
   };
   refused("vocab: 7", [](Json* f) { (*f)["vocab"][7]["token_bytes"] = "?"; });
   refused("vocab: 7: expected rank 7", [](Json* f) { (*f)["vocab"][7]["rank"] = 8; });
+  refused("vocab: 300: expected bytes that no other token has",
+          [](Json* f) { (*f)["vocab"][300]["token_bytes"] = (*f)["vocab"][299]["token_bytes"]; });
   refused("540 tokens", [](Json* f) { (*f)["vocab"].get_ref<Json::array_t&>().resize(100); });
   refused("default_num_special_tokens",
           [](Json* f) { (*f)["config"]["default_num_special_tokens"] = 2; });
