@@ -7,6 +7,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "core/utf8.h"
 #include "data/byte_pair_model.h"
 #include "data/huggingface_tokenizer.h"
 #include "data/sentencepiece_model.h"
@@ -32,7 +33,11 @@ std::string read_file(const std::string& path) {
   return file.text(kMostBytes);
 }
 
+/// Behind a byte order mark, too, which the reader of JSON then names.
 bool begins_like_json(std::string_view bytes) {
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; bytes.starts_with(kMark)) {
+    bytes.remove_prefix(kMark.size());
+  }
   const size_t at = bytes.find_first_not_of(" \t\r\n");
   return at != std::string_view::npos && bytes[at] == '{';
 }
@@ -58,7 +63,16 @@ std::unique_ptr<const TokenizerModel> model_of(const std::string& bytes, const s
   if (begins_like_ranks(bytes)) {
     return std::make_unique<BytePairModel>(read_tiktoken_file(bytes, path), path);
   }
-  return std::make_unique<SentencePieceModel>(bytes, path);
+  if (path.ends_with(".json")) read_json(bytes, path);
+  try {
+    return std::make_unique<SentencePieceModel>(bytes, path);
+  } catch (const Error&) {
+    if (begins_like_sentencepiece(bytes)) throw;
+  }
+  constexpr size_t kShown = 40;
+  throw Error(ExitCode::data, path, kKinds,
+              "a file that begins with \"" + printable(bytes.substr(0, kShown)) + "\"",
+              kTokenizerRemedy);
 }
 
 }  // namespace

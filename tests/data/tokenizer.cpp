@@ -51,6 +51,29 @@ TEST_CASE("what is no model file is refused with its path and a remedy") {
   refused(ExitCode::io);
 }
 
+TEST_CASE("what is no SentencePiece model is not called one") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& name, const std::string& bytes) {
+    write_bytes(folder.file(name), bytes);
+    const std::string said = error_of(ExitCode::data, [&] { Tokenizer::open(folder.file(name)); });
+    CHECK_FALSE(contains(said, "expected a SentencePiece model, found"));
+    return said;
+  };
+  const std::string whole = read_bytes(golden_path("gpt2.json"));
+  // Cut off at its end; without its beginning; what git-lfs leaves; a page instead of the file.
+  CHECK(contains(message("tokenizer.json", whole.substr(0, whole.size() / 2)),
+                 "expected valid JSON"));
+  CHECK(contains(message("tokenizer.json", whole.substr(1000)), "JSON"));
+  CHECK(contains(message("tokenizer.json", "\xEF\xBB\xBF" + whole), "a byte order mark"));
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n";
+  CHECK(contains(message("tokenizer.json", pointer), "expected valid JSON"));
+  for (const std::string& other : {pointer, std::string("<!DOCTYPE html>\n<html>")}) {
+    const std::string said = message("tokenizer.model", other);
+    CHECK(contains(said, "expected a SentencePiece model, a tokenizer.json, tiktoken's ranks"));
+    CHECK(contains(said, "begins with \"" + other.substr(0, 9)));
+  }
+}
+
 TEST_CASE("the kind of a tokenizer is told by what is in its file, whatever its name") {
   const TemporaryFolder folder;
   const std::string path = folder.file("t");
