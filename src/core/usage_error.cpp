@@ -1,6 +1,8 @@
 #include "core/usage_error.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <vector>
 
 #include "core/abbreviate.h"
@@ -9,6 +11,19 @@
 namespace bamtrain {
 
 namespace {
+
+/// The command that begins as the word does, where no other one is nearer: "infoo" of inspect.
+/// Empty where none does, or the word is no name of a command.
+std::string same_beginning(const std::string& word, const std::vector<std::string>& commands) {
+  constexpr size_t kLetters = 2;
+  const bool is_name = word.size() > kLetters && std::ranges::all_of(word, [](char c) {
+                         return c == '-' || std::isalpha(static_cast<unsigned char>(c));
+                       });
+  const auto found = std::ranges::find_if(commands, [&](const std::string& command) {
+    return command.starts_with(word.substr(0, kLetters));
+  });
+  return is_name && found != commands.end() ? *found : "";
+}
 
 /// The option or subcommand that a word of the refused command line nearly is; empty: none.
 std::string suggestion(const CLI::App& app) {
@@ -27,6 +42,9 @@ std::string suggestion(const CLI::App& app) {
     const std::string word = argument.substr(0, argument.find('='));
     const std::string near = nearest_name(word, word.starts_with("-") ? options : subcommands);
     if (!near.empty()) return near;
+    if (const std::string begins = same_beginning(word, subcommands); !begins.empty()) {
+      return begins;
+    }
   }
   return "";
 }
@@ -45,7 +63,9 @@ std::pair<std::string, std::string> parts_of(const CLI::App& app, const CLI::Par
   const std::string text = refusal.what();
   if (dynamic_cast<const CLI::RequiredError*>(&refusal)) {
     const std::string missing = text.substr(0, text.rfind(" is required"));
-    return {missing == "A subcommand" ? "a command" : missing, "none"};
+    const std::vector<std::string> words = app.remaining(true);
+    if (missing != "A subcommand") return {missing, "none"};
+    return {"a command", words.empty() ? "none" : abbreviate(words[0])};
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&refusal)) {
     std::string words;

@@ -47,6 +47,30 @@ TEST_CASE("what is not known is named with the nearest that is") {
   }
 }
 
+TEST_CASE("a word in the place of a command is named, with the nearest command") {
+  const auto message_of = [](std::vector<std::string> arguments) {
+    CLI::App app("a program", "prog");
+    app.require_subcommand(1);
+    for (const char* name : {"tokenize", "inspect", "verify"})
+      app.add_subcommand(name, "a command");
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& e) {
+      return std::string(usage_error("prog", app, e).what());
+    }
+    return std::string();
+  };
+  CHECK(message_of({"infoo"}) ==
+        "command line: expected a command, found infoo; remedy: did you mean inspect?");
+  CHECK(message_of({"tokenise"}) ==
+        "command line: expected a command, found tokenise; remedy: did you mean tokenize?");
+  CHECK(message_of({"xyz"}) ==
+        "command line: expected a command, found xyz; remedy: prog --help lists what it takes");
+  CHECK(message_of({"in/a.txt"}).ends_with("remedy: prog --help lists what it takes"));
+  CHECK(message_of({}) ==
+        "command line: expected a command, found none; remedy: prog --help lists what it takes");
+}
+
 TEST_CASE("what is missing is named") {
   CHECK(message({"eval"}) ==
         "eval: expected --checkpoint, found none; remedy: prog eval --help lists what it takes");
