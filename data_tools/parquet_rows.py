@@ -36,7 +36,7 @@ def header(letter, a, b, c):
 
 
 def text_column(parquet, path, column):
-    """The column's type, if it has texts."""
+    """Refuses a column that has no texts. Bytes without a type are such, which bamdata checks for UTF-8."""
     names = parquet.schema_arrow.names
     if column not in names:
         raise Failure(4, path, f'a column "{column}"', "only " + ", ".join(names),
@@ -46,12 +46,14 @@ def text_column(parquet, path, column):
                       "name another column by --field")
     kind = parquet.schema_arrow.field(column).type
     values = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-    if not any(is_type(values) for is_type in STRINGS):
+    if not any(is_type(values) for is_type in STRINGS + BYTES):
         raise Failure(4, path, f'strings in the column "{column}"', str(kind), "name another column by --field")
 
 
 def write_batch(out, texts):
-    texts = texts.cast(pyarrow.large_string())
+    kind = texts.type.value_type if pyarrow.types.is_dictionary(texts.type) else texts.type
+    is_bytes = any(is_type(kind) for is_type in BYTES)
+    texts = texts.cast(pyarrow.large_binary() if is_bytes else pyarrow.large_string())
     lengths = pyarrow.compute.binary_length(texts).cast(pyarrow.int32()).fill_null(-1)
     _, offsets, data = texts.buffers()
     bounds = memoryview(offsets).cast("q")[texts.offset:texts.offset + len(texts) + 1]
@@ -119,7 +121,7 @@ def write_all(out, column, part, parts, paths):
 
 
 def main():
-    global pyarrow, STRINGS
+    global pyarrow, STRINGS, BYTES
     out = sys.stdout.buffer
     column, part, parts, *paths = sys.argv[1:]
     try:
@@ -132,6 +134,7 @@ def main():
                           str(error), sys.executable + " -m pip install pyarrow") from error
         types = pyarrow.types
         STRINGS = [types.is_string, types.is_large_string, getattr(types, "is_string_view", types.is_string)]
+        BYTES = [types.is_binary, types.is_large_binary, getattr(types, "is_binary_view", types.is_binary)]
         write_all(out, column, int(part), int(parts), paths)
     except Failure as failure:
         code, *texts = failure.args

@@ -163,7 +163,7 @@ TEST_CASE("a reader that writes many errors does not stand still, and its last l
   CHECK(contains(said, "exit code 3: the last line"));
 }
 
-TEST_CASE("what pyarrow writes is read: codecs, page versions, row groups, types of strings") {
+TEST_CASE("what pyarrow writes is read: codecs, page versions, row groups, types of texts") {
   if (!have_pyarrow()) return;
   const TemporaryFolder folder;
   with_pyarrow(folder,
@@ -182,9 +182,13 @@ TEST_CASE("what pyarrow writes is read: codecs, page versions, row groups, types
                "put(pa.array(texts, pa.large_string()), row_group_size=100)\n"
                "put(pa.array(texts).dictionary_encode(), row_group_size=100)\n"
                "put(pa.array(texts), use_dictionary=False, row_group_size=333)\n"
+               "plain = [None if text is None else text.encode() for text in texts]\n"
+               "put(pa.array(plain, pa.binary()), row_group_size=100)\n"
+               "put(pa.array(plain, pa.large_binary()), use_dictionary=False)\n"
+               "put(pa.array(plain, pa.binary()).dictionary_encode(), row_group_size=100)\n"
                "open('count', 'w').write(str(n))\n");
   const int count = std::stoi(read_bytes(folder.file("count")));
-  CHECK(count == 19);
+  CHECK(count == 22);
   const std::vector<std::string> expected = expected_texts();
   for (int n = 0; n < count; ++n) {
     for (const int processes : {1, 3}) {
@@ -227,6 +231,27 @@ TEST_CASE("columns without texts, and files that were cut or flipped, are refuse
   CHECK(contains(message("two.parquet", "text"), "one column \"text\", found 2 of that name"));
   ParquetReader missing({folder.file("none.parquet")}, "text", 1, 1 << 20);
   CHECK(contains(error_of(ExitCode::io, [&] { texts_from(&missing); }), "none.parquet"));
+}
+
+TEST_CASE("a column of bytes without a type is text, whose bad UTF-8 is dealt with as asked") {
+  if (!have_pyarrow()) return;
+  const TemporaryFolder folder;
+  with_pyarrow(folder,
+               "pq.write_table(pa.table({'text': pa.array([b'the hills', b'a\\xFFb', None],"
+               " pa.binary())}), 'a.parquet')\n");
+  TokenizeOptions o = options_for(folder, "", DocumentKind::line);
+  o.input.paths = {folder.file("a.parquet")};
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }),
+                 "a.parquet: row:2: expected text in UTF-8, found the byte 0xFF"));
+  o.input.invalid_utf8 = InvalidUtf8::skip;
+  const TextCounts skipped = run(o).counts;
+  CHECK(skipped.skipped == 1);
+  CHECK(skipped.empty == 1);
+  o.overwrite = true;
+  o.input.invalid_utf8 = InvalidUtf8::replace;
+  const TokenizeReport replaced = run(o);
+  CHECK(replaced.counts.replaced == 1);
+  CHECK(replaced.train.documents == 2);
 }
 
 TEST_CASE("parquet and JSON lines of the same documents make the same shards, to the byte") {
