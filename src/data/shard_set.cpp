@@ -20,13 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The *.bin of a folder, in no order.
+/// The *.bin of a folder, in no order. As a shell's "*" it leaves out hidden files: "._a.bin" holds
+/// what macOS knows of a.bin.
 std::vector<fs::path> list_folder(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   fs::directory_iterator it(folder, error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (it->path().extension() == ".bin") files.push_back(it->path());
+    const bool hidden = it->path().filename().native().starts_with('.');
+    if (!hidden && it->path().extension() == ".bin") files.push_back(it->path());
   }
   if (error) {
     throw Error(ExitCode::io, folder, "a folder that can be listed", error.message(),

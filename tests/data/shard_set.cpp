@@ -36,6 +36,8 @@ TEST_CASE("a folder is its *.bin in the order of their names, a pattern is what 
   write_bytes(folder.file("Y.bin"), shard_bytes(20240801, 7, 1, 4, {50000}));  // other width
   write_bytes(folder.file("x_000001.bin.tmp"), "unfinished");
   write_bytes(folder.file("notes.txt"), "");
+  write_bytes(folder.file("._Y.bin"), std::string(4096, '\0'));  // as macOS leaves beside Y.bin
+  write_bytes(folder.file(".bin"), "");
   const auto firsts = [](const ShardSet& set) {
     Tokens v;
     for (int64_t i = 0; i < set.size(); ++i) {

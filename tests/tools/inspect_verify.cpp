@@ -220,6 +220,8 @@ TEST_CASE("a truncated, a missing and a surplus shard are found") {
   std::filesystem::remove(path);
   CHECK(contains(verify_failure(set.path), "BAD  " + path));
   write_bytes(path, good);
+  write_bytes(set.path + "/._000001.bin", "hidden");  // not read, and so no shard too many
+  CHECK(contains(printed([&](std::FILE* out) { verify(set.path, "", out); }), "ok   " + path));
   write_bytes(set.path + "/000002.bin", good);
   CHECK(contains(verify_failure(set.path), "000002.bin: not in the manifest"));
 }
