@@ -12,7 +12,7 @@ packages=(
   nlohmann-json3-dev libcli11-dev libfmt-dev
   libsentencepiece-dev libpcre2-dev libutf8proc-dev  # tokenizers
   libssl-dev                               # SHA-256
-  libzstd-dev liblzma-dev                  # compressed text
+  libzstd-dev liblzma-dev zlib1g-dev       # compressed text
   catch2                                   # tests
   "$@"
 )

@@ -12,9 +12,9 @@
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "commands/trained.h"
-#include "core/input_file.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
+#include "core/text_file.h"
 #include "core/utf8.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
@@ -55,7 +55,7 @@ std::pair<std::string, std::string> read_prompt(const GenerateArguments& argumen
   if (arguments.prompt) return {*arguments.prompt, "--prompt"};
   const std::string& path = arguments.prompt_file;
   if (path == "-") return {read_standard_input(), "standard input"};
-  return {InputFile(path, ExitCode::io, "check the path").text(kMostInputBytes), path};
+  return {open_text_file(path, "check the path").text(kMostInputBytes), path};
 }
 
 void print_now(const std::string& text) {

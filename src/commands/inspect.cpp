@@ -15,8 +15,8 @@
 #include "commands/trained.h"
 #include "core/checked.h"
 #include "core/durable_file.h"
-#include "core/input_file.h"
 #include "core/option_value.h"
+#include "core/text_file.h"
 #include "core/utf8.h"
 #include "eval/generate.h"
 #include "inspect/inspection.h"
@@ -112,8 +112,7 @@ Tokens prompt_tokens(const InspectArguments& arguments, const RunConfig& c,
   const bool given = arguments.prompt.has_value();
   const std::string where = given ? "--prompt" : arguments.prompt_file;
   const std::string text =
-      given ? *arguments.prompt
-            : InputFile(where, ExitCode::io, "check the path").text(kMostPromptBytes);
+      given ? *arguments.prompt : open_text_file(where, "check the path").text(kMostPromptBytes);
   if (text.empty()) {
     throw Error(ExitCode::usage, where, "some text", "none", "give some, or --ids");
   }

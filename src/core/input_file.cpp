@@ -31,6 +31,20 @@ InputFile::InputFile(const std::string& path, ExitCode code, const std::string& 
   // Without O_NONBLOCK a named pipe would be waited for instead of refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) refuse("a readable file", errno);
+  take_size();
+}
+
+InputFile::InputFile(int descriptor, const std::string& path, ExitCode code,
+                     const std::string& remedy)
+    : path_(path),
+      code_(code),
+      remedy_(remedy),
+      refusals_(Refusals::of_the_file),
+      descriptor_(descriptor) {
+  take_size();
+}
+
+void InputFile::take_size() {
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor_);

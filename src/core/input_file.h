@@ -19,6 +19,8 @@ class InputFile {
   enum class Refusals { of_the_file, passing };
   InputFile(const std::string& path, ExitCode code, const std::string& remedy,
             Refusals refusals = Refusals::of_the_file);
+  /// The regular file that is open as `descriptor`, which is its own from now on.
+  InputFile(int descriptor, const std::string& path, ExitCode code, const std::string& remedy);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();
@@ -34,6 +36,7 @@ class InputFile {
   std::string sha256() const;
 
  private:
+  void take_size();
   [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
   [[noreturn]] void refuse(const std::string& expected, int error) const;
 

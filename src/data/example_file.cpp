@@ -7,9 +7,9 @@
 
 #include "core/abbreviate.h"
 #include "core/error.h"
-#include "core/input_file.h"
 #include "core/json.h"
 #include "core/line_reader.h"
+#include "core/text_file.h"
 
 namespace bamtrain {
 
@@ -79,7 +79,7 @@ bool has_only(const json& object, const char* a, const char* b) {
 
 ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenizer, int64_t inputs,
                               int64_t classes) {
-  const InputFile file(path, ExitCode::io, "check the path and its permissions");
+  const InputFile file = open_text_file(path, "check the path and its permissions");
   ExampleFile out;
   out.sha256_ = file.sha256();
   LineReader reader(file);

@@ -1,7 +1,7 @@
 #include "prompts/haystack.h"
 
 #include "core/error.h"
-#include "core/input_file.h"
+#include "core/text_file.h"
 #include "core/utf8.h"
 
 namespace bamtrain {
@@ -37,7 +37,7 @@ Haystack hide(const std::vector<std::string>& units, const std::vector<Needle>& 
 
 HaystackText HaystackText::read(const std::string& path) {
   const std::string text =
-      InputFile(path, ExitCode::io, "check the path and its permissions").text(kMostHaystackBytes);
+      open_text_file(path, "check the path and its permissions").text(kMostHaystackBytes);
   if (const size_t at = first_invalid_utf8(text); at != std::string::npos) {
     throw Error(ExitCode::data, path, "text in UTF-8", "other bytes at " + std::to_string(at),
                 "convert it");

@@ -8,8 +8,8 @@
 
 #include "core/abbreviate.h"
 #include "core/error.h"
-#include "core/input_file.h"
 #include "core/json.h"
+#include "core/text_file.h"
 
 namespace bamtrain {
 
@@ -35,8 +35,8 @@ bool is_prompt(const json& v) {
 }  // namespace
 
 std::vector<TextPrompt> read_prompts(const std::string& path, int64_t tokens_to_generate) {
-  const std::string text = InputFile(path, ExitCode::io, "check the path and its permissions")
-                               .text(kMostPromptFileBytes);
+  const std::string text =
+      open_text_file(path, "check the path and its permissions").text(kMostPromptFileBytes);
   std::vector<TextPrompt> prompts;
   int64_t number = 0;
   for (size_t at = 0; at < text.size();) {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/abbreviate.h"
-#include "core/input_file.h"
 #include "core/json.h"
 #include "core/line_reader.h"
+#include "core/text_file.h"
 
 namespace bamtrain {
 
@@ -23,7 +23,7 @@ constexpr const char* kRemedy = "correct the line, or remove it";
 std::string read_records(const std::string& path, int64_t most,
                          const std::function<void(const JsonObject&, int64_t)>& take) {
   require(most >= 1, "a record at least");
-  const InputFile file(path, ExitCode::io, "check the path and its permissions");
+  const InputFile file = open_text_file(path, "check the path and its permissions");
   LineReader reader(file);
   int64_t line = 0, records = 0;
   const auto read = [&](std::string_view text) {
