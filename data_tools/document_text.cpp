@@ -1,5 +1,7 @@
 #include "data_tools/document_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +11,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/utf8.h"
+#include "data_tools/json_extensions.h"
 #include "data_tools/json_string.h"
 
 namespace bamtrain {
@@ -21,16 +24,53 @@ Error bad_line(const std::string& path, int64_t line, const std::string& expecte
   return Error(ExitCode::data, path + ":" + std::to_string(line), expected, found, remedy);
 }
 
-Error bad_utf8(const RawDocument& raw, const std::string& path, DocumentKind kind, size_t at) {
+/// "path:line" of the byte raw.text[at], of a row "path: row:number".
+std::string place_of_byte(const RawDocument& raw, const std::string& path, DocumentKind kind,
+                          size_t at) {
+  if (kind == DocumentKind::row) return path + ": row:" + std::to_string(raw.line);
   const auto begin = raw.text.begin();
   const auto line = raw.line + std::count(begin, begin + static_cast<std::ptrdiff_t>(at), '\n');
+  return path + ":" + std::to_string(line);
+}
+
+std::string offset_of_byte(const RawDocument& raw, size_t at) {
+  return "offset " + std::to_string(raw.offset + static_cast<int64_t>(at));
+}
+
+Error bad_utf8(const RawDocument& raw, const std::string& path, DocumentKind kind, size_t at) {
   static const char* digits = "0123456789ABCDEF";
   const auto byte = static_cast<unsigned char>(raw.text[at]);
-  const bool row = kind == DocumentKind::row;
-  return bad_line(row ? path + ": row" : path, row ? raw.line : line, "text in UTF-8",
-                  std::string("the byte 0x") + digits[byte >> 4] + digits[byte & 15] +
-                      " at offset " + std::to_string(raw.offset + static_cast<int64_t>(at)),
-                  "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
+  return Error(ExitCode::data, place_of_byte(raw, path, kind, at), "text in UTF-8",
+               std::string("the byte 0x") + digits[byte >> 4] + digits[byte & 15] + " at " +
+                   offset_of_byte(raw, at),
+               "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
+}
+
+/// Text has none, while binary files and UTF-16 do, within their first few bytes as a rule.
+void refuse_nul(const RawDocument& raw, const std::string& path, DocumentKind kind) {
+  const size_t at = raw.text.find('\0');
+  if (at == std::string::npos) return;
+  throw Error(ExitCode::data, place_of_byte(raw, path, kind, at), "plain text",
+              "a NUL byte at " + offset_of_byte(raw, at),
+              "give text: `file` may tell what this is; tr -d '\\000' removes NUL bytes");
+}
+
+/// Bytes of `text` in ill-formed sequences, the first of which is at `at`.
+int64_t invalid_bytes_from(std::string_view text, size_t at) {
+  int64_t bytes = 0;
+  for (text.remove_prefix(at);; text.remove_prefix(at)) {
+    const size_t n = utf8_character_at(text, 0).bytes;
+    bytes += static_cast<int64_t>(n);
+    text.remove_prefix(n);
+    at = first_invalid_utf8(text);
+    if (at == std::string_view::npos) return bytes;
+  }
+}
+
+/// Whether the document is kept, with its text repaired. REQUIRES: not InvalidUtf8::error.
+bool keeps_invalid(InvalidUtf8 invalid, TextCounts* counts) {
+  ++(invalid == InvalidUtf8::skip ? counts->skipped : counts->replaced);
+  return invalid == InvalidUtf8::replace;
 }
 
 nlohmann::json parsed(const RawDocument& raw, const std::string& path) {
@@ -53,12 +93,19 @@ std::string json_field(RawDocument& raw, const std::string& path, const std::str
                    names.empty() ? "no field" : "only " + abbreviate(names, 240),
                    "name the right one by --field");
   }
+  if (it->is_null()) return "";
   if (!it->is_string()) {
     throw bad_line(path, raw.line, "a string in the field \"" + field + "\"",
                    std::string("a value of type ") + it->type_name(),
                    "name another field by --field, or remove the line");
   }
   return std::move(it->get_ref<std::string&>());
+}
+
+Error lone_surrogate(const RawDocument& raw, const std::string& path, size_t at) {
+  return bad_line(path + ":" + std::to_string(raw.line), static_cast<int64_t>(at) + 1,
+                  "surrogates of UTF-16 in pairs", "\\" + raw.text.substr(at + 1, 5) + " alone",
+                  "repair or remove the line, or choose --invalid-utf8 replace or skip");
 }
 
 /// CRLF to newline; a carriage return at the end is what a newline was taken from.
@@ -77,17 +124,25 @@ std::string with_newlines(std::string text) {
 bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
                    const std::string& field, InvalidUtf8 invalid, std::string* text,
                    TextCounts* counts) {
+  if (kind != DocumentKind::jsonl && kind != DocumentKind::row) refuse_nul(raw, path, kind);
   const size_t bad = first_invalid_utf8(raw.text);
   if (bad != std::string_view::npos) {
     if (invalid == InvalidUtf8::error) throw bad_utf8(raw, path, kind, bad);
-    if (invalid == InvalidUtf8::skip) {
-      ++counts->skipped;
-      return false;
+    counts->invalid_bytes += invalid_bytes_from(raw.text, bad);
+    if (counts->first_invalid.empty()) {
+      counts->first_invalid = place_of_byte(raw, path, kind, bad) + ", " + offset_of_byte(raw, bad);
     }
+    if (!keeps_invalid(invalid, counts)) return false;
     raw.text = replace_invalid_utf8(raw.text);
-    ++counts->replaced;
   }
   if (kind == DocumentKind::jsonl) {
+    const size_t lone = first_lone_surrogate(raw.text);
+    if (lone != std::string::npos) {
+      if (invalid == InvalidUtf8::error) throw lone_surrogate(raw, path, lone);
+      if (bad == std::string_view::npos && !keeps_invalid(invalid, counts)) return false;
+      replace_lone_surrogates(&raw.text);
+    }
+    replace_non_finite(&raw.text);
     *text = json_field(raw, path, field);
   } else {
     *text = kind == DocumentKind::row ? std::move(raw.text) : with_newlines(std::move(raw.text));
@@ -95,6 +150,25 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
   if (!is_blank(*text)) return true;
   ++counts->empty;
   return false;
+}
+
+void TextCounts::add(const TextCounts& other) {
+  empty += other.empty;
+  replaced += other.replaced;
+  skipped += other.skipped;
+  invalid_bytes += other.invalid_bytes;
+  if (first_invalid.empty()) first_invalid = other.first_invalid;
+}
+
+void require_mostly_utf8(const TextCounts& counts, int64_t bytes) {
+  constexpr int64_t kFew = 64 << 10;
+  if (bytes < kFew || counts.invalid_bytes <= bytes / 10) return;
+  throw Error(
+      ExitCode::data, counts.first_invalid, "text, of which at most 10 % of the bytes are no UTF-8",
+      fmt::format("{:.1f} % of the {} bytes read so far, from here on",
+                  100 * static_cast<double>(counts.invalid_bytes) / static_cast<double>(bytes),
+                  bytes),
+      "decompress or convert the inputs: `file` may tell what they are");
 }
 
 }  // namespace bamtrain

@@ -22,7 +22,7 @@ DocumentKind document_kind_named(const std::string& name) {
 DocumentKind document_kind_of(const std::string& path, const std::string& format,
                               std::optional<DocumentKind> kind) {
   std::string_view name = path;
-  for (std::string_view suffix : {".zst", ".xz"}) {
+  for (std::string_view suffix : {".zst", ".xz", ".gz"}) {
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
   }
   const bool jsonl = !format.empty() ? format == "jsonl" : name.ends_with(".jsonl");
@@ -35,7 +35,7 @@ DocumentKind document_kind_of(const std::string& path, const std::string& format
     return DocumentKind::jsonl;
   }
   if (!txt) {
-    throw Error(ExitCode::usage, path, "a name in .txt or .jsonl (then perhaps .zst or .xz)",
+    throw Error(ExitCode::usage, path, "a name in .txt or .jsonl (then perhaps .zst, .xz or .gz)",
                 path == kStandardInput ? "standard input" : "another name",
                 "say what it holds: --format txt or --format jsonl");
   }

@@ -26,10 +26,10 @@ const std::vector<std::string>& document_kind_names();
 /// REQUIRES: one of document_kind_names().
 DocumentKind document_kind_named(const std::string& name);
 
-/// How an input is read. `format` ("txt", "jsonl" or empty: by the name, behind which .zst or .xz
-/// may stand) and `kind` (empty: none given) are the command line's. A JSON lines input is always
-/// read by lines; a text input needs a kind. Error (usage) where that leaves the kind open, or text
-/// for standard input without a format.
+/// How an input is read. `format` ("txt", "jsonl" or empty: by the name, behind which .zst, .xz
+/// or .gz may stand) and `kind` (empty: none given) are the command line's. A JSON lines input is
+/// always read by lines; a text input needs a kind. Error (usage) where that leaves the kind open,
+/// or text for standard input without a format.
 DocumentKind document_kind_of(const std::string& path, const std::string& format,
                               std::optional<DocumentKind> kind);
 

@@ -1,9 +1,10 @@
 #include "data_tools/json_string.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
+
+#include "data_tools/utf16.h"
 
 namespace bamtrain {
 namespace {
@@ -17,18 +18,6 @@ struct Range {
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// The four hex digits at text[at]; -1 where they are not there.
-int code_unit(std::string_view text, size_t at) {
-  unsigned unit = 0;
-  if (text.size() < at + 4) return -1;
-  const char *const begin = text.data() + at, *const end = begin + 4;
-  const auto [stop, error] = std::from_chars(begin, end, unit, 16);
-  return error == std::errc() && stop == end ? static_cast<int>(unit) : -1;
-}
-
-bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
-bool is_low(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
 /// Reads JSON (RFC 8259) and builds nothing. Each function goes behind what it is named after, and
 /// is false where that is not there.
@@ -147,11 +136,11 @@ class Scanner {
     if (at_ == text_.size()) return false;
     const char c = text_[at_++];
     if (c != 'u') return std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos;
-    const int unit = code_unit(text_, at_);
-    if (unit < 0 || is_low(unit)) return false;
+    const int unit = code_unit_at(text_, at_);
+    if (unit < 0 || is_low_surrogate(unit)) return false;
     at_ += 4;
-    if (!is_high(unit)) return true;
-    if (!take("\\u") || !is_low(code_unit(text_, at_))) return false;
+    if (!is_high_surrogate(unit)) return true;
+    if (!take("\\u") || !is_low_surrogate(code_unit_at(text_, at_))) return false;
     at_ += 4;
     return true;
   }
@@ -202,10 +191,10 @@ void unescape(std::string* text) {
       (*text)[to++] = name == std::string_view::npos ? c : kCharacters[name];
       continue;
     }
-    int code = code_unit(*text, at);
+    int code = code_unit_at(*text, at);
     at += 4;
-    if (is_high(code)) {
-      code = 0x10000 + ((code - 0xD800) << 10) + (code_unit(*text, at + 2) - 0xDC00);
+    if (is_high_surrogate(code)) {
+      code = 0x10000 + ((code - 0xD800) << 10) + (code_unit_at(*text, at + 2) - 0xDC00);
       at += 6;
     }
     to += put_utf8(text->data() + to, code);

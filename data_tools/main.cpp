@@ -49,10 +49,11 @@ thread, or no pyarrow, 1 a bug in bamdata. A signal ends it as it ends any progr
 )";
 
 void add_input_options(CLI::App* app, InputOptions* options) {
-  app->add_option(
-         "input", options->paths,
-         "Text files: .txt or .jsonl, plain or compressed by zstd (.zst) or xz (.xz), or parquet, "
-         "which takes Python's pyarrow; - is standard input. Read in this order")
+  app->add_option("input", options->paths,
+                  "Text files: .txt or .jsonl, plain or compressed by zstd (.zst), xz (.xz) or "
+                  "gzip (.gz), or "
+                  "parquet, "
+                  "which takes Python's pyarrow; - is standard input. Read in this order")
       ->required();
   take_words(
       app->add_option("--format", options->format,

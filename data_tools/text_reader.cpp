@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/gzip.h"
 #include "data_tools/binary_input.h"
 #include "data_tools/interrupt.h"
 
@@ -23,7 +24,6 @@ constexpr size_t kChunk = size_t{1} << 18;
 constexpr uint64_t kMaxXzMemory = uint64_t{1} << 30;
 constexpr int kMaxZstdWindowLog = 31;  // what `zstd --long=31` writes
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kZstdMagic = "\x28\xB5\x2F\xFD";
 constexpr std::string_view kXzMagic{
     "\xFD"
     "7zXZ\0",
@@ -184,15 +184,27 @@ class XzBytes : public Decoder {
   bool ended_ = false;
 };
 
+class GzipBytes : public Decoder {
+ public:
+  explicit GzipBytes(std::unique_ptr<PlainBytes> from)
+      : Decoder(std::move(from)), decoder_(path(), [this] { return next_chunk(); }) {}
+
+  size_t read(char* out, size_t n) override { return decoder_.read(out, n); }
+
+ private:
+  GzipDecoder decoder_;
+};
+
 }  // namespace
 
 std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
   auto plain = std::make_unique<PlainBytes>(path);
   const std::string& start = plain->peek(kBinaryStart);
-  if (start.starts_with(kZstdMagic)) return std::make_unique<ZstdBytes>(std::move(plain));
+  if (begins_zstd(path, start)) return std::make_unique<ZstdBytes>(std::move(plain));
   if (start.starts_with(kXzMagic)) return std::make_unique<XzBytes>(std::move(plain));
+  if (GzipDecoder::begins(start)) return std::make_unique<GzipBytes>(std::move(plain));
   refuse_binary(path, start);
-  for (const char* kind : {"zst", "xz"}) {
+  for (const char* kind : {"zst", "xz", "gz"}) {
     if (path.ends_with(std::string(".") + kind)) throw damaged(path, kind, "other first bytes");
   }
   return plain;

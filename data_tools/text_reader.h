@@ -1,5 +1,5 @@
 #pragma once
-// Bytes and lines of an input: a file or standard input, plain or compressed with zstd or xz.
+// Bytes and lines of an input: a file or standard input, plain or compressed with zstd, xz or gzip.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +26,8 @@ class ByteSource {
 };
 
 /// Opens `path`, or standard input for "-". Compression is recognised by the first bytes, which no
-/// text in UTF-8 begins with; a name in .zst or .xz without them is an Error (data), and so is what
-/// refuse_binary knows.
+/// text in UTF-8 begins with; a name in .zst, .xz or .gz without them is an Error (data), and so is
+/// what refuse_binary knows.
 /// Error (io) where it cannot be opened or is a folder.
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 

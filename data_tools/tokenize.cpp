@@ -132,6 +132,7 @@ class Pipeline {
       check_interrupt();
       bytes_under_way_ -= oldest.bytes;
       reached_.text_bytes += oldest.bytes;
+      require_mostly_utf8(reached_.counts, reached_.text_bytes);
       note_progress(oldest.end, oldest.taken);
       output_.checkpoint(reached_);
     }
@@ -144,9 +145,7 @@ class Pipeline {
       output_.add(rest.first(length), encoded.draws.empty() ? 0 : encoded.draws[i]);
       rest = rest.subspan(length);
     }
-    reached_.counts.empty += encoded.counts.empty;
-    reached_.counts.replaced += encoded.counts.replaced;
-    reached_.counts.skipped += encoded.counts.skipped;
+    reached_.counts.add(encoded.counts);
   }
 
   void note_progress(const Inputs::Position& position, int64_t taken) {

@@ -68,7 +68,12 @@ TokenizeJournal parse(const std::string& text, const JsonPlace& where) {
   j.settings = OrderedJson::parse(text).at("settings");
   j.position = {static_cast<size_t>(o.count("input")), o.count("documents_of_input")};
   j.text_bytes = o.count("text_bytes");
-  j.counts = {o.count("empty"), o.count("replaced"), o.count("skipped")};
+  j.counts = {o.count("empty"), o.count("replaced"), o.count("skipped"), 0, ""};
+  // Not there where nothing was invalid.
+  if (o.has("invalid_bytes")) {
+    j.counts.invalid_bytes = o.count("invalid_bytes");
+    j.counts.first_invalid = o.text("first_invalid");
+  }
   j.seconds = o.number("seconds");
   for (const Json& warning : o.list("warnings")) {
     if (!warning.is_string()) (where / "warnings").refuse("a string", warning.dump());
@@ -106,6 +111,10 @@ void write_journal(const std::string& path, const TokenizeJournal& j) {
   json["empty"] = j.counts.empty;
   json["replaced"] = j.counts.replaced;
   json["skipped"] = j.counts.skipped;
+  if (j.counts.invalid_bytes > 0) {
+    json["invalid_bytes"] = j.counts.invalid_bytes;
+    json["first_invalid"] = j.counts.first_invalid;
+  }
   json["seconds"] = j.seconds;
   json["warnings"] = j.warnings;
   json["train"] = writer_state_json(j.train);

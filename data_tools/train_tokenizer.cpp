@@ -157,13 +157,16 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
   TrainTokenizerReport report;
   RawDocument raw;
   std::string text;
+  int64_t raw_bytes = 0;
   std::optional<InputProgress> progress(std::in_place, log, inputs.total_bytes(),
                                         InputProgress::Counts());
   while (inputs.next(&raw)) {
-    if (!document_text(std::move(raw), inputs.path(), inputs.kind(), options.input.field,
-                       options.input.invalid_utf8, &text, &report.counts)) {
-      continue;
-    }
+    raw_bytes += static_cast<int64_t>(raw.text.size());
+    const bool kept =
+        document_text(std::move(raw), inputs.path(), inputs.kind(), options.input.field,
+                      options.input.invalid_utf8, &text, &report.counts);
+    require_mostly_utf8(report.counts, raw_bytes);
+    if (!kept) continue;
     report.documents += 1;
     report.bytes += static_cast<int64_t>(text.size());
     sample.add_text(text);

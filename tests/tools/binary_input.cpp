@@ -16,14 +16,30 @@ TEST_CASE("a format that is no text is told by its first bytes, with a command t
   struct Case {
     std::string start, name, command;
   };
-  // By the formats' own documents: Parquet and Arrow, RFC 1952, bzip2, APPNOTE, PDF, Unicode.
+  // By the formats' own documents: Parquet and Arrow, bzip2, lz4, xz's of lzma, lzip, APPNOTE, RAR,
+  // Avro, SQLite, HDF5, NumPy, PDF, Unicode, and file(1) for compress, lzop and snappy.
   const std::vector<Case> cases = {
       {"PAR1\x15\x04\x15"s, "parquet in a stream", "name the file"},
       {"ARROW1\0\0"s, "an Arrow file", "pandas.read_feather(\"d/a.x\").to_json(\"d/a.jsonl\""},
       {"\xFF\xFF\xFF\xFF\x10\1\0\0"s, "an Arrow stream",
        "datasets.Dataset.from_file(\"d/a.x\").to_json(\"d/a.jsonl\")"},
-      {"\x1F\x8B\x08\0\0\0\0\0"s, "gzip", "zcat d/a.x >d/a"},
       {"BZh91AY&SYxx"s, "bzip2", "bzcat d/a.x >d/a"},
+      {"BZh11AY&SYxx"s, "bzip2", "bzcat d/a.x >d/a"},
+      {"\x04\x22\x4D\x18\x64\x40\xA7"s, "lz4", "lz4 -dc d/a.x >d/a"},
+      {"\x02\x21\x4C\x18\x10\0\0\0"s, "lz4", "lz4 -dc d/a.x >d/a"},
+      {"\x1F\x9D\x90"s, "compress", "zcat d/a.x >d/a"},
+      {"\x5D\0\0\x80\0"s, "lzma", "xz -dc d/a.x >d/a"},
+      {"LZIP\1\x0C"s, "lzip", "lzip -dc d/a.x >d/a"},
+      {"\x89LZO\0\r\n\x1A\n"s, "lzop", "lzop -dc d/a.x >d/a"},
+      {"\xFF\6\0\0sNaPpY"s, "snappy", "snzip -dc d/a.x >d/a"},
+      {"\x5A*M\x18\4\0\0\0"s, "a skippable frame", "mv d/a.x d/a.x.zst"},
+      {"Rar!\x1A\7\1\0"s, "a rar archive", "unrar x d/a.x"},
+      {"Obj\1\4\x14"s, "Avro", "avro-tools"},
+      {"SQLite format 3\0"s, "an SQLite database", "sqlite3 d/a.x"},
+      {"\x89HDF\r\n\x1A\n"s, "HDF5", "h5py"},
+      {"\x93NUMPY\1\0"s, "an array of NumPy", "numpy.load"},
+      {"\xFF\xFE\0\0h\0\0\0"s, "UTF-32", "iconv -f UTF-32 -t UTF-8 d/a.x >d/a.utf8.txt"},
+      {"\0\0\xFE\xFF\0\0\0h"s, "UTF-32", "iconv -f UTF-32"},
       {"PK\3\4\x14"s, "a zip archive", "unzip d/a.x"},
       {"7z\xBC\xAF\x27\x1C\0\4"s, "a 7z archive", "7z x d/a.x"},
       {"%PDF-1.7\n"s, "PDF", "pdftotext d/a.x d/a.txt"},
@@ -38,7 +54,8 @@ TEST_CASE("a format that is no text is told by its first bytes, with a command t
     CHECK(contains(message, "remedy: "));
     CHECK(contains(message, c.command));
   }
-  for (const std::string& text : {"PAR"s, "PARIS"s, ""s, "BZh"s, "{\"text\""s, "\xEF\xBB\xBFhi"s}) {
+  for (const std::string& text :
+       {"PAR"s, "PARIS"s, ""s, "BZh"s, "Obj"s, "P*M"s, "LZIP"s, "{\"text\""s, "\xEF\xBB\xBFhi"s}) {
     refuse_binary("a.txt", text);
   }
 }
@@ -56,8 +73,8 @@ TEST_CASE("whatever its name, its format and its document, a binary input is tol
       CHECK(contains(message, path + ": expected a parquet file, which begins with PAR1"));
       continue;
     }
-    CHECK(contains(message, path + ": expected text or JSON lines, plain or compressed by zstd or "
-                                   "xz, found an Arrow file"));
+    CHECK(contains(message, path + ": expected text or JSON lines, plain or compressed by zstd, "
+                                   "xz or gzip, found an Arrow file"));
     CHECK(contains(message, "pandas.read_feather(\"" + path + "\")"));
   }
   // As what comes through a pipe is read.

@@ -58,7 +58,12 @@ TEST_CASE("documents without visible characters are left out and counted") {
     CHECK_FALSE(r.text.has_value());
     CHECK(r.counts.empty == 1);
   }
-  CHECK(text_of(R"({"text": " \n"})", DocumentKind::jsonl).counts.empty == 1);
+  // A null as parquet's.
+  for (const char* line : {R"({"text": " \n"})", R"({"text": null})"}) {
+    const TextResult r = text_of(line, DocumentKind::jsonl);
+    CHECK_FALSE(r.text.has_value());
+    CHECK(r.counts.empty == 1);
+  }
 }
 
 TEST_CASE("bad JSON lines are refused by file and line") {
@@ -72,13 +77,17 @@ TEST_CASE("bad JSON lines are refused by file and line") {
   refused("{\"text\": \"cut o", "books.jsonl:7:15: expected valid JSON");
   refused("{\"text\": \"a\"} {\"text\": \"b\"}", "books.jsonl:7:15: expected nothing after");
   refused("not json", "books.jsonl:7:2: expected valid JSON");
-  refused("{\"text\": \"\\ud83c lone\"}", "expected valid JSON");
+  refused("{\"text\": \"\\ud83c lone\"}",
+          "books.jsonl:7:11: expected surrogates of UTF-16 in pairs");
+  refused("{\"text\": \"\\ud83c lone\"}",
+          "found \\ud83c alone; remedy: repair or remove the line, or "
+          "choose --invalid-utf8 replace or skip");
+  refused("{\"text\": NaN}", "number");
   refused(std::string("{\"text\": \"a\0\"}", 14), "NUL");
   refused("[\"text\"]", "array");
   refused("{\"content\": \"a\", \"url\": \"b\"}", "content, url");
   refused("{}", "no field");
   refused("{\"text\": 5}", "number");
-  refused("{\"text\": null}", "null");
   refused(std::string(100'000, '['), "levels of nesting");
 }
 
@@ -95,6 +104,82 @@ TEST_CASE(
   }
   CHECK(text_of(R"({"text": "a", "one": {"id": 1}, "two": {"id": 2}})", DocumentKind::jsonl).text ==
         "a");
+}
+
+// What Python's json writes; its own reader takes both.
+TEST_CASE("numbers that are not finite, in other fields, leave the text as it is") {
+  CHECK(
+      text_of(R"({"score": NaN, "text": "NaN \"Infinity\" -Infinity", "x": [-Infinity, Infinity]})",
+              DocumentKind::jsonl)
+          .text == "NaN \"Infinity\" -Infinity");
+  CHECK(text_of("{\"text\": \"a\", \"score\": NaN}\r", DocumentKind::jsonl).text == "a");
+  CHECK(contains(refusal("{\"text\": \"a\", \"x\": NaNa}", DocumentKind::jsonl), "valid JSON"));
+}
+
+TEST_CASE("half a pair of surrogates in JSON is bad UTF-8: replaced, or skipped and counted") {
+  struct Case {
+    std::string spelled, text;
+  };
+  const std::string bad = "\xEF\xBF\xBD", cake = "\xF0\x9F\x8D\xB0";
+  for (const Case& c : std::vector<Case>{{"a \\ud83d", "a " + bad},
+                                         {"\\udf70\\ud83c", bad + bad},
+                                         {"\\uD83C\\uDF70\\uD83C", cake + bad},
+                                         {"\\ud83c\\ud83c\\udf70", bad + cake},
+                                         {"\\\\ud83d \\ud83d", "\\ud83d " + bad},
+                                         {"\\ud83d\\u0041", bad + "A"}}) {
+    INFO(c.spelled);
+    const std::string line = "{\"text\": \"" + c.spelled + "\"}";
+    const TextResult replaced = text_of(line, DocumentKind::jsonl, InvalidUtf8::replace);
+    CHECK(replaced.text == c.text);
+    CHECK(replaced.counts.replaced == 1);
+    const TextResult skipped = text_of(line, DocumentKind::jsonl, InvalidUtf8::skip);
+    CHECK_FALSE(skipped.text.has_value());
+    CHECK(skipped.counts.skipped == 1);
+  }
+  for (const InvalidUtf8 how : {InvalidUtf8::error, InvalidUtf8::replace, InvalidUtf8::skip}) {
+    const TextResult good =
+        text_of(R"({"text": "\ud83c\udf70 \\ud83c"})", DocumentKind::jsonl, how);
+    CHECK(good.text == cake + " \\ud83c");
+    CHECK(good.counts.replaced + good.counts.skipped == 0);
+  }
+  // Both kinds in one line are one document.
+  const TextResult both =
+      text_of("{\"text\": \"\xFF\\ud83d\"}", DocumentKind::jsonl, InvalidUtf8::replace);
+  CHECK(both.text == bad + bad);
+  CHECK(both.counts.replaced == 1);
+}
+
+TEST_CASE("a NUL byte is in no plain text, whatever becomes of bad UTF-8") {
+  const std::string text("line\n\xFF bi\0nary", 14);
+  for (const InvalidUtf8 how : {InvalidUtf8::error, InvalidUtf8::replace, InvalidUtf8::skip}) {
+    for (const DocumentKind kind : {DocumentKind::line, DocumentKind::file, DocumentKind::wikitext,
+                                    DocumentKind::blank_line}) {
+      const std::string message = error_of(ExitCode::data, [&] { text_of(text, kind, how); });
+      CHECK(
+          contains(message, "books.jsonl:8: expected plain text, found a NUL byte at offset 109"));
+    }
+  }
+  // A string may have one, and a column's text is what its writer says.
+  CHECK(text_of(R"({"text": "a\u0000"})", DocumentKind::jsonl).text == std::string("a\0", 2));
+  CHECK(text_of(std::string("a\0", 2), DocumentKind::row).text == std::string("a\0", 2));
+}
+
+TEST_CASE("bytes that are no UTF-8 are counted, the first by its place, and limited to a tenth") {
+  const TextResult r = text_of("a\n\xE4\xBA b \xFF", DocumentKind::file, InvalidUtf8::replace);
+  CHECK(r.counts.invalid_bytes == 3);
+  CHECK(r.counts.first_invalid == "books.jsonl:8, offset 102");
+  TextCounts sum;
+  sum.add({1, 0, 0, 0, ""});
+  sum.add(r.counts);
+  sum.add({1, 0, 2, 6551, "later"});
+  CHECK(sum.empty == 2);
+  CHECK(sum.invalid_bytes == 6554);
+  CHECK(sum.first_invalid == "books.jsonl:8, offset 102");
+  require_mostly_utf8(sum, 65'535);  // not enough to tell by
+  require_mostly_utf8(sum, 65'540);
+  const std::string message = error_of(ExitCode::data, [&] { require_mostly_utf8(sum, 65'539); });
+  CHECK(contains(message, "books.jsonl:8, offset 102: expected text, of which at most 10 %"));
+  CHECK(contains(message, "found 10.0 % of the 65539 bytes"));
 }
 
 TEST_CASE("bad UTF-8 is refused by file, line, byte and offset") {

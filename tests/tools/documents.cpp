@@ -192,12 +192,12 @@ TEST_CASE("how an input is read follows from its name, --format and --document")
                        std::optional<DocumentKind> given) {
     return document_kind_of(path, format, given);
   };
-  for (const char* name : {"a.jsonl", "a.jsonl.zst", "a.jsonl.xz"}) {
+  for (const char* name : {"a.jsonl", "a.jsonl.zst", "a.jsonl.xz", "a.jsonl.gz"}) {
     CHECK(kind(name, "", {}) == DocumentKind::jsonl);
     CHECK(kind(name, "", DocumentKind::line) == DocumentKind::jsonl);
     CHECK(kind(name, "txt", DocumentKind::line) == DocumentKind::line);
   }
-  for (const char* name : {"a.txt", "a.txt.zst", "a.txt.xz"}) {
+  for (const char* name : {"a.txt", "a.txt.zst", "a.txt.xz", "a.txt.gz"}) {
     CHECK(kind(name, "", DocumentKind::wikitext) == DocumentKind::wikitext);
     CHECK(kind(name, "", DocumentKind::jsonl) == DocumentKind::jsonl);
     CHECK(kind(name, "jsonl", {}) == DocumentKind::jsonl);

@@ -4,6 +4,7 @@
 #include <lzma.h>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -104,6 +105,22 @@ inline std::string xz_of(const std::string& text) {
               1, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const uint8_t*>(text.data()),
               text.size(), reinterpret_cast<uint8_t*>(out.data()), &n, out.size()) == LZMA_OK);
   out.resize(n);
+  return out;
+}
+
+inline std::string gzip_of(const std::string& text) {
+  z_stream stream = {};
+  constexpr int kGzipAlone = 16, kMemory = 8;
+  REQUIRE(::deflateInit2(&stream, 1, Z_DEFLATED, MAX_WBITS + kGzipAlone, kMemory,
+                         Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(::deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(::deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
   return out;
 }
 

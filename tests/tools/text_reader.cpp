@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "data_tools/binary_input.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -27,36 +28,66 @@ std::string long_text() {
   return text;
 }
 
-TEST_CASE("plain, zstd and xz files give the same bytes, however few are asked for") {
+TEST_CASE("plain, zstd, xz and gzip files give the same bytes, however few are asked for") {
   const TemporaryFolder folder;
   const std::string text = long_text();
   write_bytes(folder.file("a.txt"), text);
   write_bytes(folder.file("a.txt.zst"), zstd_of(text));
   write_bytes(folder.file("a.txt.xz"), xz_of(text));
-  for (const char* name : {"a.txt", "a.txt.zst", "a.txt.xz"}) {
+  write_bytes(folder.file("a.txt.gz"), gzip_of(text));
+  for (const char* name : {"a.txt", "a.txt.zst", "a.txt.xz", "a.txt.gz"}) {
     for (size_t at_once : {size_t{3}, size_t{4096}, size_t{10'000'000}}) {
       CHECK(all_bytes(folder.file(name), at_once) == text);
     }
   }
 }
 
-TEST_CASE("several zstd frames or xz streams in one file are read one after the other") {
+TEST_CASE("several frames, streams or members in one file are read one after the other") {
   const TemporaryFolder folder;
   const std::string text = long_text();
   write_bytes(folder.file("a.zst"), zstd_of(text) + zstd_of("") + zstd_of("end\n"));
   write_bytes(folder.file("a.xz"), xz_of(text) + xz_of("") + xz_of("end\n"));
   CHECK(all_bytes(folder.file("a.zst"), 65536) == text + "end\n");
   CHECK(all_bytes(folder.file("a.xz"), 65536) == text + "end\n");
+  const std::string members = gzip_of(text) + gzip_of("") + gzip_of("end\n");
+  for (const size_t zeros : {0, 1, 10'000}) {  // that fill up a block, as gzip(1) passes over them
+    write_bytes(folder.file("a.gz"), members + std::string(zeros, '\0'));
+    CHECK(all_bytes(folder.file("a.gz"), 65536) == text + "end\n");
+  }
+  write_bytes(folder.file("a.gz"), members + "more");
+  CHECK(contains(error_of(ExitCode::data, [&] { all_bytes(folder.file("a.gz"), 65536); }),
+                 "a.gz: expected intact gzip data"));
+}
+
+// RFC 8878, section 3.1.2: 184D2A50 to 184D2A5F, the size, so many bytes.
+TEST_CASE("zstd may begin with a skippable frame, in a file in .zst and on standard input") {
+  const TemporaryFolder folder;
+  for (const char first : {'\x50', '\x5F'}) {
+    const std::string frame = first + std::string("*M\x18\4\0\0\0abcd", 11);
+    write_bytes(folder.file("a.txt.zst"), frame + zstd_of("one\n") + frame + zstd_of("two\n"));
+    CHECK(all_bytes(folder.file("a.txt.zst"), 65536) == "one\ntwo\n");
+    // lz4 has the same frames.
+    write_bytes(folder.file("a.txt"), frame + zstd_of("one\n"));
+    const std::string message = error_of(ExitCode::data, [&] { open_bytes(folder.file("a.txt")); });
+    CHECK(contains(message, "found zstd or lz4, in a skippable frame"));
+    CHECK(contains(message, "mv " + folder.file("a.txt") + " " + folder.file("a.txt.zst")));
+    CHECK(begins_zstd("-", frame));
+  }
+  write_bytes(folder.file("b.txt.zst"), std::string("\x50*M\x18\0\0\0\0not zstd", 16));
+  error_of(ExitCode::data, [&] { all_bytes(folder.file("b.txt.zst"), 65536); });
 }
 
 TEST_CASE("compression is recognised by the first bytes, whatever the name") {
   const TemporaryFolder folder;
   write_bytes(folder.file("a.txt"), zstd_of("hills\n"));
   CHECK(all_bytes(folder.file("a.txt"), 100) == "hills\n");
-  write_bytes(folder.file("b.txt.xz"), "hills\n");
-  const std::string message =
-      error_of(ExitCode::data, [&] { open_bytes(folder.file("b.txt.xz")); });
-  CHECK(contains(message, folder.file("b.txt.xz")));
+  write_bytes(folder.file("a.txt"), gzip_of("hills\n"));
+  CHECK(all_bytes(folder.file("a.txt"), 100) == "hills\n");
+  for (const char* name : {"b.txt.xz", "b.txt.zst", "b.txt.gz"}) {
+    write_bytes(folder.file(name), "hills\n");
+    const std::string message = error_of(ExitCode::data, [&] { open_bytes(folder.file(name)); });
+    CHECK(contains(message, folder.file(name)));
+  }
 }
 
 TEST_CASE(
@@ -64,17 +95,19 @@ TEST_CASE(
   const TemporaryFolder folder;
   const std::string text = long_text();
   const std::string path = folder.file("a.bin");
-  for (const std::string& whole : {zstd_of(text), xz_of(text)}) {
+  for (const std::string& whole : {zstd_of(text), xz_of(text), gzip_of(text)}) {
     for (size_t keep : {size_t{6}, size_t{20}, whole.size() / 2, whole.size() - 1}) {
       write_bytes(path, whole.substr(0, keep));
       const std::string message = error_of(ExitCode::data, [&] { all_bytes(path, 65536); });
       CHECK(contains(message, path));
     }
   }
-  std::string flipped = xz_of(text);  // xz checks its content; zstd's one-call form does not
-  flipped[flipped.size() / 2] ^= 1;
-  write_bytes(path, flipped);
-  error_of(ExitCode::data, [&] { all_bytes(path, 65536); });
+  // These check their content; zstd's one-call form does not.
+  for (std::string flipped : {xz_of(text), gzip_of(text)}) {
+    flipped[flipped.size() / 2] ^= 1;
+    write_bytes(path, flipped);
+    error_of(ExitCode::data, [&] { all_bytes(path, 65536); });
+  }
 }
 
 TEST_CASE("a missing file and a folder are refused with their path") {

@@ -114,7 +114,7 @@ TEST_CASE("one, two and three threads write the same bytes") {
   CHECK(found[2] == found[0]);
 }
 
-TEST_CASE("the same text as txt, zst, xz and JSON lines gives the same shards") {
+TEST_CASE("the same text as txt, zst, xz, gz and JSON lines gives the same shards") {
   const TemporaryFolder folder;
   const std::string text = numbered_lines(500);
   TokenizeOptions o = options_for(folder, text, DocumentKind::line);
@@ -127,10 +127,13 @@ TEST_CASE("the same text as txt, zst, xz and JSON lines gives the same shards") 
   write_bytes(folder.file("in.jsonl"), jsonl);
   write_bytes(folder.file("in.jsonl.zst"), zstd_of(jsonl));
   write_bytes(folder.file("in.jsonl.xz"), xz_of(jsonl));
+  write_bytes(folder.file("in.txt.gz"), gzip_of(text));
+  write_bytes(folder.file("in.jsonl.gz"), gzip_of(jsonl));
   o.input.field = "body";
   run(o);
   const auto expected = hashes(o.output);
-  for (const char* name : {"in.txt.zst", "in.txt.xz", "in.jsonl", "in.jsonl.zst", "in.jsonl.xz"}) {
+  for (const char* name : {"in.txt.zst", "in.txt.xz", "in.txt.gz", "in.jsonl", "in.jsonl.zst",
+                           "in.jsonl.xz", "in.jsonl.gz"}) {
     o.input.paths = {folder.file(name)};
     o.output = folder.file(std::string("out-") + name);
     run(o);

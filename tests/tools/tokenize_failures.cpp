@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "data_tools/tokenize.h"
+#include "data_tools/train_tokenizer.h"
 #include "tools/tokenizing.h"
 
 namespace bamtrain {
@@ -39,6 +40,52 @@ TEST_CASE("on an error nothing is left, and the first one in the text is reporte
   CHECK(report.train.documents == 4001);
 }
 
+TEST_CASE("compressed bytes without a magic become no text, whatever the number of threads") {
+  const TemporaryFolder folder;
+  // Bytes of a linear congruence, without NUL and newline but one a line: 56 % begin or belong to
+  // no character.
+  std::string noise;
+  for (uint32_t x = 1, n = 1; noise.size() < 300'000; ++n) {
+    x = x * 1664525 + 1013904223;
+    const auto byte = static_cast<unsigned char>(x >> 24);
+    noise += n % 200 == 0                                ? '\n'
+             : byte == 0 || byte == '\n' || byte == '\r' ? 'x'
+                                                         : static_cast<char>(byte);
+  }
+  TokenizeOptions o = options_for(folder, "a good line\n" + noise, DocumentKind::line);
+  for (const InvalidUtf8 how : {InvalidUtf8::replace, InvalidUtf8::skip}) {
+    o.input.invalid_utf8 = how;
+    std::string first;
+    for (const int threads : {1, 3}) {
+      o.threads = threads;
+      const std::string message = error_of(ExitCode::data, [&] { run(o); });
+      CHECK(contains(message, "in.txt:2, offset "));
+      CHECK(contains(message, "expected text, of which at most 10 % of the bytes are no UTF-8"));
+      if (first.empty()) first = message;
+      CHECK(message == first);
+      CHECK_FALSE(fs::exists(o.output));
+    }
+  }
+  TrainTokenizerOptions train;
+  train.input = o.input;
+  train.vocab = 300;
+  train.output = folder.file("t.model");
+  CHECK(contains(
+      error_of(ExitCode::data,
+               [&] { without_log([&](std::FILE* log) { return train_tokenizer(train, log); }); }),
+      "in.txt:2, offset "));
+}
+
+TEST_CASE("a text with a cut character in each document goes through") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += std::to_string(i) + " the quiet river \xE4\xBA\n";
+  REQUIRE(text.size() > 65536);
+  TokenizeOptions o = options_for(folder, text, DocumentKind::line);
+  o.input.invalid_utf8 = InvalidUtf8::replace;
+  CHECK(run(o).counts.replaced == 4000);
+}
+
 TEST_CASE("an output folder with content is kept, unless it is a set to overwrite") {
   const TemporaryFolder folder;
   TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
@@ -57,6 +104,27 @@ TEST_CASE("an output folder with content is kept, unless it is a set to overwrit
   CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "thesis.txt"));
   CHECK(read_bytes(o.output + "/thesis.txt") == "mine");
   CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("a folder that has the name of the work by chance stays, whatever the call ends with") {
+  const TemporaryFolder folder;
+  const TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  fs::create_directories(folder.file("thesis/chapters"));
+  write_bytes(folder.file("thesis/chapters/1.txt"), "mine");
+  for (const bool link : {false, true}) {
+    INFO("a link: " << link);
+    if (link) {
+      fs::rename(o.output + ".partial", folder.file("thesis"));
+      fs::create_directory_symlink(folder.file("thesis"), o.output + ".partial");
+    } else {
+      fs::rename(folder.file("thesis"), o.output + ".partial");
+    }
+    const auto before = hashes(o.output + ".partial");
+    REQUIRE(before.size() == 1);
+    CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), o.output + ".partial: expected"));
+    CHECK(hashes(o.output + ".partial") == before);
+    CHECK_FALSE(fs::exists(o.output));
+  }
 }
 
 TEST_CASE("an empty output folder is taken, a file is not") {
