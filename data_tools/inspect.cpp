@@ -162,6 +162,10 @@ void print_documents(const OrderedJson& documents, std::FILE* out) {
   }
   const auto number = [&](const char* key) { return with_commas(documents[key].get<int64_t>()); };
   fmt::print(out, "documents    {}\n", number("count"));
+  if (documents["count"] == 0) {
+    fmt::print(out, "             none of the tokens is the one that begins a document\n");
+    return;
+  }
   fmt::print(out, "  tokens     min {}, median {}, mean {:.1f}, p90 {}, max {}\n", number("min"),
              number("median"), documents["mean"].get<double>(), number("p90"), number("max"));
   if (documents["leading_tokens"] != 0) {

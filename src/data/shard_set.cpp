@@ -209,6 +209,22 @@ std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {
   return spans;
 }
 
+int64_t ShardSet::count(int64_t id, int64_t most) const {
+  constexpr int64_t kPiece = int64_t{1} << 16;
+  std::vector<int32_t> ids(static_cast<size_t>(std::min(kPiece, most)));
+  int64_t found = 0;
+  for (const Shard& s : shards_) {
+    const int64_t end = std::min(s.tokens(), most);
+    most -= end;
+    for (int64_t begin = 0; begin < end; begin += kPiece) {
+      const int64_t n = std::min(kPiece, end - begin);
+      s.read(begin, n, ids.data(), int64_t{1} << 31);
+      found += std::count(ids.begin(), ids.begin() + n, id);
+    }
+  }
+  return found;
+}
+
 void ShardSet::read_span(const DocumentSpan& span, int32_t* out) const {
   require(span.shard >= 0 && span.shard < size(), "a shard of the set");
   shard(span.shard).read(span.begin, span.length, out, vocab_);

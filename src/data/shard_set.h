@@ -68,6 +68,10 @@ class ShardSet {
   /// Error (ExitCode::config) where the id is outside the vocabulary.
   std::vector<DocumentSpan> documents(int64_t document_start) const;
 
+  /// How many of the first `most` tokens, or of all where there are fewer, are `id`. Errors: as
+  /// Shard::read. REQUIRES: most >= 0.
+  int64_t count(int64_t id, int64_t most) const;
+
   /// The tokens of `span` into out[0, span.length). Errors: as Shard::read.
   void read_span(const DocumentSpan& span, int32_t* out) const;
 

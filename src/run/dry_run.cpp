@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 
 #include "core/checked.h"
@@ -18,6 +19,7 @@
 #include "run/resume.h"
 #include "run/train.h"
 #include "train/trainer.h"
+#include "train/training_data.h"
 
 namespace bamtrain {
 
@@ -87,6 +89,23 @@ void print_training_data(const Sequences& data, int64_t windows) {
     }
     fmt::print("  {:<28} {:>12} to {} source tokens, {:.4g} % of the sequences\n", task.info().name,
                task.lengths().shortest, task.lengths().longest, 100 * share);
+  }
+}
+
+/// How many documents each source has, by its manifest or else in its first tokens; none where
+/// nothing says what begins one.
+void print_documents(const std::vector<Source>& sources, std::optional<int64_t> configured) {
+  for (const Source& s : sources) {
+    const ShardSet& shards = *s.shards;
+    const std::optional<int64_t> start = shards.document_start(configured);
+    if (!start) continue;
+    const std::optional<Manifest>& m = shards.manifest();
+    const bool told = m && m->document_start && std::ssize(m->shards) == shards.size();
+    const bool all = told || shards.tokens() <= kSearchedTokens;
+    fmt::print("  {:<28} {:>12} begin with {}{}{}\n", "documents",
+               told ? m->documents : shards.count(*start, kSearchedTokens), *start,
+               all ? "" : fmt::format(", in the first {} tokens", kSearchedTokens),
+               sources.size() > 1 ? ", of " + printable(shards.source()) : "");
   }
 }
 
@@ -177,6 +196,13 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
     trainer.open_data();
     fmt::print("data\n");
     print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
+    const std::vector<Source>& sources = trainer.training_data().shard_sources();
+    print_documents(sources, c.data.document_start);
+    if (trainer.document_start()) {
+      for (const std::string& text : missing_document_starts(sources, *trainer.document_start())) {
+        warn(text);
+      }
+    }
     fmt::print("  {:<28} {:>12} {}\n", "validation", trainer.validation_sequences(),
                c.data.val_task ? "sequences" : "windows");
     if (begins) check_init_from_tokenizer(c, warn);

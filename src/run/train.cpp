@@ -25,6 +25,7 @@
 #include "run/signals.h"
 #include "train/metric_name.h"
 #include "train/trainer.h"
+#include "train/training_data.h"
 
 namespace bamtrain {
 
@@ -284,6 +285,13 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   std::optional<Saves> opened;
   together(comm, [&] { opened.emplace(run, beginning, result.lock.get(), warn); });
   Saves& saves = *opened;
+  on_first_rank(comm, [&] {
+    if (resumed == end || !trainer.document_start()) return;
+    const auto& sources = trainer.training_data().shard_sources();
+    for (const std::string& text : missing_document_starts(sources, *trainer.document_start())) {
+      warn(text);
+    }
+  });
   // Of a run that has ended the last validation pass has seen the parameters.
   saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";

@@ -75,6 +75,8 @@ class Trainer {
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
   const Sequences& training_data() const { return *training_; }
+  /// The id that begins a document, where documents are masked.
+  std::optional<int64_t> document_start() const { return document_start_; }
   bool validates() const { return validation_ != nullptr; }
   const Sequences* validation_data() const { return validation_.get(); }  // null: none
   int64_t lanes() const { return lanes_; }

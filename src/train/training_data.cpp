@@ -92,6 +92,22 @@ std::unique_ptr<Sequences> open_training_data(const RunConfig& c) {
                                      c.data.sequence_length, std::max<int64_t>(1, of_step));
 }
 
+std::vector<std::string> missing_document_starts(const std::vector<Source>& sources,
+                                                 int64_t document_start) {
+  std::vector<std::string> out;
+  for (const Source& s : sources) {
+    const ShardSet& shards = *s.shards;
+    if (shards.count(document_start, kSearchedTokens) > 0) continue;
+    const bool all = shards.tokens() <= kSearchedTokens;
+    out.push_back(
+        fmt::format("none of the {}{} tokens of {} is {}, with which a document begins "
+                    "(data.document_start): attention and positions never restart there",
+                    all ? "" : "first ", all ? shards.tokens() : kSearchedTokens, shards.source(),
+                    document_start));
+  }
+  return out;
+}
+
 std::unique_ptr<Sequences> open_validation_data(const RunConfig& c) {
   if (!c.data.validates()) return nullptr;
   const std::optional<TaskChoice>& task = c.data.val_task;

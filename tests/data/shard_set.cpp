@@ -231,5 +231,21 @@ TEST_CASE("documents run from one start to the next or to the end of their shard
   CHECK_THROWS_AS(set.read_span({1, 0, 3}, out.data()), Error);
 }
 
+TEST_CASE("an id is counted in the first tokens of all shards") {
+  const TemporaryFolder folder;
+  std::vector<uint32_t> many(200'000, 7);
+  many[0] = many[65'535] = many[65'536] = many[199'999] = 3;
+  write_shards(folder, {{}, {3, 4, 3}, many});
+  const ShardSet set = ShardSet::open(folder.path(), kVocab);
+  CHECK(set.count(3, 0) == 0);
+  CHECK(set.count(3, 2) == 1);
+  CHECK(set.count(3, 3) == 2);
+  CHECK(set.count(3, 4) == 3);
+  CHECK(set.count(3, 3 + 65'536) == 4);
+  CHECK(set.count(3, 3 + 65'537) == 5);
+  CHECK(set.count(3, 1'000'000) == 6);
+  CHECK(set.count(5, 1'000'000) == 0);
+}
+
 }  // namespace
 }  // namespace bamtrain

@@ -150,6 +150,18 @@ TEST_CASE("what people read names the same numbers") {
   }
 }
 
+TEST_CASE("an id that no token is begins no document, and that is said") {
+  GoodSet set;
+  std::filesystem::remove(set.path + "/manifest.json");
+  InspectOptions o;
+  o.path = set.path;
+  o.document_start = 499;
+  const std::string text = printed([&](std::FILE* out) { inspect(o, out); });
+  CHECK(contains(text, "documents    0\n             none of the tokens is the one that begins"));
+  o.document_start = 1;
+  CHECK(contains(printed([&](std::FILE* out) { inspect(o, out); }), "documents    3\n"));
+}
+
 /// The lines of a verification that fails, then its message.
 std::string verify_failure(const std::string& path, const std::string& tokenizer = "") {
   std::string message;

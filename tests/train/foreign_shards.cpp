@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "catch.h"
 #include "train/support.h"
@@ -134,4 +135,44 @@ TEST_CASE("shards of other programs without the id that begins a document: the e
   const std::string given = o.output.substr(at + 6, o.output.find(',', at) - at - 6);
   CHECK(given == "data.document_start=" + std::to_string(kind.document_start));
   CHECK(run(bamtrain_command(config, {given}), threads(2)).code == 0);
+}
+
+TEST_CASE("an id that begins no document is warned of, and documents are counted before a run") {
+  const Workplace w;
+  nlohmann::json c = config_for(w, kGpt2);
+  c["train"]["steps"] = 1;
+  c["eval"] = nlohmann::json::object();
+  const bool masked = GENERATE(true, false);
+  c["model"]["attention"]["document_mask"] = masked;
+  const std::string right = write_config(w, "right.json", c);
+  c["data"]["document_start"] = 7;
+  const std::string wrong = write_config(w, "wrong.json", c);
+  const std::string warning = "warning: none of the 4000 tokens of " +
+                              w.path("shards/x_train_*.bin") +
+                              " is 7, with which a document begins";
+  const auto dry = [](const std::string& config) {
+    auto command = bamtrain_command(config);
+    command.push_back("--dry-run");
+    return run(command, threads(1));
+  };
+  for (const Outcome& o : {dry(right), run(bamtrain_command(right), threads(1))}) {
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output.find("with which a document begins") == std::string::npos);
+  }
+  std::filesystem::remove_all(w.path("out"));
+  for (const Outcome& o : {dry(wrong), run(bamtrain_command(wrong), threads(1))}) {
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK((o.output.find(warning) != std::string::npos) == masked);
+  }
+  const auto documents = [&](const std::string& config) {
+    std::smatch match;
+    const std::string output = dry(config).output;
+    INFO(output);
+    REQUIRE(std::regex_search(output, match, std::regex("\n  documents +([0-9]+) begin with")));
+    return match[1].str();
+  };
+  CHECK(documents(right) == "80");
+  CHECK(documents(wrong) == "0");
 }
