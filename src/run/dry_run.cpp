@@ -55,6 +55,14 @@ int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
   return std::max(tasks, masters + perplexity_bytes(model, c.eval.lengths));
 }
 
+/// Host memory of what is kept for each parameter beside its values: names and places in plans, and
+/// the headers of the files while a checkpoint is written. Measured of 4,096 layers, 36,866
+/// parameters: 35 MiB before the first checkpoint, 122 MiB with it.
+int64_t name_bytes(const ParameterLayout& layout) {
+  constexpr int64_t kBytesOfAParameter = 3000;
+  return kBytesOfAParameter * std::ssize(layout.all());
+}
+
 /// "0.25", "438", "24000": three digits at least, and no exponent.
 std::string epochs_text(double epochs) {
   return epochs < 100 ? fmt::format("{:.3g}", epochs) : fmt::format("{:.0f}", epochs);
@@ -163,7 +171,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const int64_t evaluation = evaluation_bytes(c, tasks.after, backend), beside = tasks.beside;
   // Who is told to lower sizes wants to see them: what does not fit is said at the end.
   const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
-    trainer.check_memory(messages + beside);
+    trainer.check_memory(messages + beside + (backend.memory().on_host() ? name_bytes(layout) : 0));
     backend.memory().check_fits(evaluation);
   });
   fmt::print("parameters\n");
@@ -177,6 +185,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
   print_mebibytes("beside it: messages", messages);
+  print_mebibytes("beside it: names of tensors", name_bytes(layout));
   print_mebibytes("beside it: windows", trainer.read_ahead_bytes());
   print_mebibytes("beside it: samples", run.sample_bytes);
   print_mebibytes("beside it: report", run.report_bytes);
