@@ -27,17 +27,20 @@ import traceback
 
 import sabotage
 from damage import Damage
+from digits import Digits
+from foreign import Foreign
 from kills import Kills
 from place import Loss, Place, Skipped
 from power import Power
 from processes import Processes
 from program import Hangs, ignored_signals_obeyed
 from signals import Signals
+from studies import Studies
 from syscalls import Syscalls
 from tokenizing import Tokenizing
 
 ATTACKS = {attack.name: attack
-           for attack in (Kills, Syscalls, Damage, Signals, Processes, Power, Tokenizing)}
+           for attack in (Kills, Syscalls, Damage, Signals, Processes, Power, Tokenizing, Foreign, Digits, Studies)}
 SELF_TEST_ATTEMPTS = 12  # within which a sabotage has to be noticed
 
 

@@ -71,8 +71,21 @@ def success(ended, out):
     return ended if ended.killed else ended._replace(code=0)
 
 
+def emptied(ended, out):
+    """The program empties a folder of somebody else's."""
+    partial = out.with_name("out.partial")
+    if partial.is_dir():
+        for path in [*partial.iterdir(), partial / "one"]:
+            if path.is_file():
+                path.unlink()
+                return ended
+        (partial / "one").touch()
+    return ended
+
+
 # What the sentence of a loss says that is of this fault.
 SIGNS = {"other_bits": "model.safetensors differs", "other_tokens": "000000.bin differs",
          "lost_line": "metrics.jsonl differs",
          "left_behind": "report.html.tmp-abcdef", "torn": "optimizer.safetensors has another SHA-256",
+         "emptied": "changed or was deleted",
          "wrong_code": "ended with 99", "silent": "nothing names it", "success": "ended with 0"}
