@@ -54,6 +54,20 @@ TEST_CASE("a resumed run may change paths, device, eval, samples, log, checkpoin
             .empty());
 }
 
+TEST_CASE("a run from another's weights may leave open what it has of their length") {
+  const std::vector<std::string> rope = {"model.attention.prior={\"name\":\"rope_local\"}"};
+  std::vector<std::string> spelt = rope, other = rope;
+  spelt.emplace_back("model.attention.prior.window=17");
+  other.emplace_back("model.attention.prior.window=18");
+  const json now = resolved_json(valid_with(rope));
+  json before = resolved_json(valid_with(spelt));
+  CHECK(keys_refused_on_resume(before, now, {}) == Names{"model.attention.prior.window"});
+  before["init_from"]["folder"] = "f";
+  CHECK(keys_refused_on_resume(before, now, {}).empty());
+  CHECK(keys_refused_on_resume(before, resolved_json(valid_with(other)), {}) ==
+        Names{"model.attention.prior.window"});
+}
+
 TEST_CASE("the id that begins a document is the run's where its documents are masked") {
   const std::string mask = "model.attention.document_mask=true", start = "data.document_start=5";
   const auto refused_between = [](const Names& before, const Names& now) {

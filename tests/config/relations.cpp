@@ -475,6 +475,8 @@ TEST_CASE("what a folder to start from has not is named by parameters of the pri
   check_mentions(message(kValid, {folder, "init_from.new=[\"theta_alhpa\"]"}),
                  {"init_from.new", "one of prior, mix, scale, normalizer, theta_alpha",
                   "theta_alhpa", "did you mean \"theta_alpha\"?"});
+  check_mentions(message(kValid, {"init_from.model_type=llama"}),
+                 {"init_from.model_type", "without init_from.folder"});
   check_mentions(message(kValid, {"init_from.new=[\"prior\"]"}),
                  {"init_from.new", "no names without init_from.folder", "prior"});
 }

@@ -604,3 +604,17 @@ TEST_CASE("a final evaluation whose result cannot be written is refused before t
   CHECK(run(bamtrain_command(config, {"eval.lengths=[]", "train.stop_at=1"}), threads(1)).code ==
         0);
 }
+
+TEST_CASE("tensors that are not the configuration's are named before memory is asked for them") {
+  const OneStepRun t;
+  // 2^20 x 2^20 weights in each of 4,096 layers: no machine has the memory that these would take.
+  forge_state(t.checkpoint, [](nlohmann::json& state) {
+    nlohmann::json& model = state["config"]["model"];
+    model["layers"] = 4096;
+    model["width"] = model["mlp"]["hidden"] = 1 << 20;
+  });
+  const Outcome o = run(t.command({"--lengths", "16"}), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(o.output.find("model.safetensors: tensor \"model.") != std::string::npos);
+}

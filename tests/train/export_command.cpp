@@ -141,6 +141,14 @@ TEST_CASE("export of shards that say nothing of their tokenizer has none, unless
   settings["vocab_size"] = "340";
   const std::string unigram = text.w.path("unigram.model"), folder = text.w.path("unigram");
   write_bytes(unigram, trained_model(settings));
+  const char* build = std::getenv("BAMTRAIN_BUILD");
+  const Outcome tokenized = run({std::string(build ? build : "build") + "/data_tools/bamdata",
+                                 "tokenize", "--document", "blank-line", "--tokenizer", unigram,
+                                 "--output", text.w.path("by-unigram"), text.w.path("text.txt")});
+  CHECK(tokenized.code == 0);
+  CHECK(contains(tokenized.output, "warning: " + unigram +
+                                       ": no tokenizer.json can say it, since "
+                                       "it is no BPE"));
   const Outcome refused = export_to(folder, checkpoint, {"--tokenizer", unigram});
   INFO(refused.output);
   CHECK(refused.code == static_cast<int>(ExitCode::data));
