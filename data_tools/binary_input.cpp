@@ -64,7 +64,7 @@ std::string filled(const std::string& command, const std::string& path) {
 
 /// Its fourth byte is the size of a block, 1 to 9 times 100 kB.
 bool begins_bzip2(std::string_view start) {
-  return start.starts_with("BZh") && start.substr(4).starts_with("1AY&SY");
+  return start.size() > 4 && start.starts_with("BZh") && start.substr(4).starts_with("1AY&SY");
 }
 
 bool begins_skippable_frame(std::string_view start) {
