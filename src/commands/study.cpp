@@ -168,10 +168,27 @@ class TablesLock {
   int folder_;
 };
 
+/// Whether an earlier call trained the run with another configuration, which the tables are then
+/// of.
+bool was_of_another_configuration(const Study& study, const StudyRun& run) {
+  constexpr int64_t kMostConfigBytes = int64_t{1} << 26;
+  const std::string path = config_file(study, run);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  const std::string text = InputFile(path, ExitCode::io, "remove it").text(kMostConfigBytes);
+  return nlohmann::json::parse(text, nullptr, false) != nlohmann::json(run.resolved);
+}
+
 /// Writes the tables of a study, again and again.
 class StudyTables {
  public:
-  StudyTables(const Study& study, const std::vector<StudyRun>& runs) : study_(study), runs_(runs) {}
+  /// Before a run of this call begins.
+  StudyTables(const Study& study, const std::vector<StudyRun>& runs)
+      : study_(study),
+        runs_(runs),
+        of_these_(std::none_of(runs.begin(), runs.end(), [&](const StudyRun& run) {
+          return was_of_another_configuration(study, run);
+        })) {}
 
   /// Of what is there now. Tables of more runs stay where the results of one of them are gone or
   /// damaged, which is said once of a run. Error (ExitCode::io).
@@ -202,7 +219,7 @@ class StudyTables {
   const StudyRun* lost_run(const StudyTable& now) const {
     constexpr int64_t kMostTableBytes = int64_t{1} << 30;
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(runs_file(), ignored)) return nullptr;
+    if (!of_these_ || !std::filesystem::is_regular_file(runs_file(), ignored)) return nullptr;
     const std::set<std::string> before =
         run_cells_in(InputFile(runs_file(), ExitCode::io, "remove it").text(kMostTableBytes));
     std::set<std::string> over(now.diverged.begin(), now.diverged.end());
@@ -221,6 +238,7 @@ class StudyTables {
 
   const Study& study_;
   const std::vector<StudyRun>& runs_;
+  bool of_these_;               // the tables there are of runs with these configurations
   std::set<std::string> told_;  // labels
 };
 

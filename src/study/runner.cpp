@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -121,14 +123,21 @@ pid_t start_waiting(const std::string& folder) {
   ::_exit(0);
 }
 
-/// The last line of bamtrain's own, or else the last that is not empty, or why there is none: a
-/// library says its own when a process ends.
-std::string last_line(const std::string& path) try {
+int64_t size_of_log(const std::string& path) {
+  std::error_code ignored;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, ignored);
+  return ignored ? 0 : static_cast<int64_t>(bytes);
+}
+
+/// Of what was written behind `begin`: the last line of bamtrain's own, or else the last that is
+/// not empty, or why there is none. A library says its own when a process ends.
+std::string last_line(const std::string& path, int64_t begin) try {
   constexpr int64_t kEnd = 4096;
   const InputFile file(path, ExitCode::io, "restore it");
-  const int64_t bytes = std::min(kEnd, file.bytes());
+  const int64_t bytes = std::clamp<int64_t>(file.bytes() - begin, 0, kEnd);
   std::string text(static_cast<size_t>(bytes), '\0');
   file.read(file.bytes() - bytes, text.data(), bytes);
+  text.insert(0, "\n");
   while (!text.empty() && text.back() == '\n') text.pop_back();
   constexpr std::string_view kOwn = "\nbamtrain: ";
   const size_t own = text.rfind(kOwn);
@@ -174,6 +183,7 @@ class Runner {
     /// Held with the child, until how it ended is noted: a process that waits for it finds the
     /// note.
     std::unique_ptr<FolderLock> lock;
+    int64_t log_begin;  // bytes of the log that earlier attempts wrote
     bool waits() const { return slot == kNoSlot; }
   };
 
@@ -218,8 +228,9 @@ class Runner {
     const auto place = static_cast<size_t>(slot);
     const std::string gpu = place < settings_.gpus.size() ? settings_.gpus[place] : "";
     const int threads = settings_.jobs > 1 ? std::max(1, max_threads() / settings_.jobs) : 0;
+    const int64_t log_begin = size_of_log(log);
     const pid_t child = start_training(config, log, *lock, gpu, threads, signals_.before());
-    children_[child] = {&run, slot, std::move(lock)};
+    children_[child] = {&run, slot, std::move(lock), log_begin};
     free_slots_.pop_back();
     return true;
   }
@@ -246,6 +257,12 @@ class Runner {
     say(fmt::format("{}: failed ({}): {}", run.label, code, why));
   }
 
+  bool has_results(const StudyRun& run) const {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(run.folder + "/" + kResultsFile, ignored) &&
+           state_of(study_, run).kind != RunState::Kind::damaged;
+  }
+
   /// What the disk says of the runs that are over: a folder may have gone since.
   void count_again() {
     for (const auto& [run, kind] : over_) {
@@ -268,7 +285,7 @@ class Runner {
   /// For those that other processes train, when there is nothing else to do.
   void wait_for_others() {
     for (const StudyRun* const run : held_)
-      children_[start_waiting(run->folder)] = {run, kNoSlot, nullptr};
+      children_[start_waiting(run->folder)] = {run, kNoSlot, nullptr, 0};
     held_.clear();
   }
 
@@ -293,19 +310,21 @@ class Runner {
       say(run.label + ": stopped");
     } else if (code == static_cast<int>(ExitCode::nonfinite)) {
       over_.push_back({&run, RunState::Kind::diverged});
-      note_diverged(study_, run, last_line(log_file(study_, run)));
-      say(run.label + ": diverged: " + last_line(log_file(study_, run)));
+      note_diverged(study_, run, last_line(log_file(study_, run), child.log_begin));
+      say(run.label + ": diverged: " + last_line(log_file(study_, run), child.log_begin));
     } else if (killed != 0) {
       failed(run, code,
              fmt::format("killed by signal {}, as by a system without memory: run the same command "
                          "again, with fewer --jobs if so",
                          killed));
+    } else if (code == 0 && !has_results(run)) {
+      over_.push_back({&run, RunState::Kind::done});  // count_again() says what is gone
     } else if (code == 0) {
       failed(run, static_cast<int>(ExitCode::internal),
              "it ended without all that it is to be measured by: remove " + run.folder +
                  " to train it anew (its log says more)");
     } else {
-      failed(run, code, last_line(log_file(study_, run)));
+      failed(run, code, last_line(log_file(study_, run), child.log_begin));
     }
     tell_changed();
   }

@@ -427,6 +427,25 @@ TEST_CASE("a complete table stays where a run's results are damaged, until they 
   CHECK(files_of(w.path("study")) == before);
 }
 
+TEST_CASE("tables of another configuration do not stay, whatever fails with the new one") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  finish(write_study(w, j), {"--jobs", "2"});
+  const std::string before = read_text(w.path("study/table.md")),
+                    log = w.path("study/logs/alibi_seed-1.log");
+  j["set"] = {{"optimizer.lr", 1e-5}};
+  std::filesystem::remove_all(w.path("study/runs"));
+  std::filesystem::remove(log);
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);  // which fails
+  const Outcome o = run(command(write_study(w, j)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 6);
+  CHECK(o.output.find("6 runs: 5 done, 0 diverged, 1 failed") != std::string::npos);
+  CHECK(o.output.find("the tables stay") == std::string::npos);
+  CHECK(read_text(w.path("study/table.md")) != before);
+}
+
 TEST_CASE("a pipe in the place of a run's log is refused and not waited for") {
   const Workplace w;
   write_base(w);
