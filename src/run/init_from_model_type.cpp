@@ -92,7 +92,7 @@ bool says_nothing_of_logits(const std::string& member) {
 }
 
 /// Those that are read here or in init_from_settings.cpp and init_from_sizes.cpp.
-const std::set<std::string>& read_members(bool gpt2) {
+bool is_read_member(const std::string& type, const std::string& member) {
   static const std::set<std::string> kGpt2 = {"vocab_size",
                                               "n_embd",
                                               "n_layer",
@@ -103,11 +103,14 @@ const std::set<std::string>& read_members(bool gpt2) {
                                               "scale_attn_weights",
                                               "scale_attn_by_inverse_layer_idx"};
   static const std::set<std::string> kLlama = {
-      "vocab_size",          "hidden_size",        "num_hidden_layers", "num_attention_heads",
-      "num_key_value_heads", "head_dim",           "intermediate_size", "hidden_act",
-      "rms_norm_eps",        "rope_theta",         "rope_scaling",      "rope_parameters",
-      "sliding_window",      "use_sliding_window", "max_window_layers", "layer_types"};
-  return gpt2 ? kGpt2 : kLlama;
+      "vocab_size",          "hidden_size", "num_hidden_layers", "num_attention_heads",
+      "num_key_value_heads", "head_dim",    "intermediate_size", "hidden_act",
+      "rms_norm_eps",        "rope_theta",  "rope_scaling",      "rope_parameters"};
+  static const std::set<std::string> kWindows = {"sliding_window", "use_sliding_window",
+                                                 "max_window_layers", "layer_types"};
+  if (type == "gpt2") return kGpt2.count(member) != 0;
+  if (type == "mistral" && member == "sliding_window") return true;
+  return kLlama.count(member) != 0 || (type == "qwen2" && kWindows.count(member) != 0);
 }
 
 class SourceMembers {
@@ -135,8 +138,7 @@ class SourceMembers {
   std::vector<std::string> unknown() const {
     std::vector<std::string> out;
     for (const auto& [member, value] : source_.items()) {
-      const bool known = known_.count(member) != 0 ||
-                         read_members(type_ == "gpt2").count(member) != 0 ||
+      const bool known = known_.count(member) != 0 || is_read_member(type_, member) ||
                          says_nothing_of_logits(member);
       if (!known && !value.is_null()) out.push_back(abbreviate(member, 60));
     }
@@ -161,6 +163,23 @@ void check_rope_types(const std::string& path, const json& source) {
       if (std::any_of(kRead.begin(), kRead.end(), is_known)) continue;
       throw Error(ExitCode::checkpoint, path + ": " + group + "." + member,
                   "default, linear, yarn or llama3", abbreviate(found.dump()), kOtherFolder);
+    }
+    static const std::set<std::string> kMembers = {"rope_type",
+                                                   "type",
+                                                   "factor",
+                                                   "rope_theta",
+                                                   "original_max_position_embeddings",
+                                                   "beta_fast",
+                                                   "beta_slow",
+                                                   "attention_factor",
+                                                   "low_freq_factor",
+                                                   "high_freq_factor",
+                                                   "partial_rotary_factor"};
+    for (const auto& [member, value] : object.items()) {
+      if (kMembers.count(member) != 0 || value.is_null()) continue;
+      if (member == "truncate" && value == true) continue;  // as yarn does without it
+      throw Error(ExitCode::checkpoint, path + ": " + group + "." + abbreviate(member, 60),
+                  "none: it is not supported", abbreviate(value.dump()), kOtherFolder);
     }
     const json part = object.value("partial_rotary_factor", json(1.0));
     if (part == json(1.0)) continue;
@@ -269,12 +288,12 @@ void check_source_members(const std::string& type, const ModelConfig& model,
 }
 
 bool has_sliding_window(const std::string& type, const json& source, int64_t layer) {
+  if (type != "qwen2") return type == "mistral";
   const json types = source.value("layer_types", json());
   if (types.is_array() && !types.empty()) {
     return types[static_cast<size_t>(layer) % types.size()] == "sliding_attention";
   }
-  const bool used = source.value("use_sliding_window", json(type != "qwen2")) != false;
-  if (type != "qwen2" || !used) return used;
+  if (source.value("use_sliding_window", json(false)) == false) return false;
   const json first = source.value("max_window_layers", json(28));
   return first.is_number() && first.get<double>() <= static_cast<double>(layer);
 }

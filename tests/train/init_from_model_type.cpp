@@ -132,6 +132,8 @@ TEST_CASE("what a Llama's config may say, and what it may not") {
       CHECK(says(refused_of(type, {{member, value}}), "config.json: " + member));
     }
   }
+  const json with_mscale = {{"rope_type", "yarn"}, {"factor", 4}, {"mscale", 0.5}};
+  CHECK(says(refused_of("llama", {{"rope_scaling", with_mscale}}), "rope_scaling.mscale"));
   CHECK(says(refused_of("llama", {{"tie_word_embeddings", true}}), "change model.tied"));
   // transformers reads none of them in such a model.
   CHECK(told_of("llama", {{"logits_scaling", 8}, {"embedding_multiplier", 12}}, m) ==
@@ -149,7 +151,8 @@ TEST_CASE("GPT-2's logits are scaled in the one way that is read") {
 }
 
 TEST_CASE("a layer has a sliding window as its type's config has it") {
-  CHECK(has_sliding_window("mistral", json::object(), 0));
+  CHECK(has_sliding_window("mistral", {{"use_sliding_window", false}}, 0));
+  CHECK_FALSE(has_sliding_window("llama", {{"sliding_window", 8}}, 0));
   CHECK_FALSE(has_sliding_window("qwen2", {{"sliding_window", 8}}, 40));
   const json used = {{"use_sliding_window", true}, {"max_window_layers", 2}};
   CHECK_FALSE(has_sliding_window("qwen2", used, 1));

@@ -437,17 +437,22 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
   CHECK(f.one(mistral) == "sliding_window is 4096, and model.attention.window of this run 0");
 }
 
-TEST_CASE("a Llama has no scale, and a window where it says so") {
+TEST_CASE("a Llama has no scale, and no window; a Mistral has one") {
   FromFolder f;
   json folder = llama();
-  folder["sliding_window"] = 16;
-  CHECK(f.one(folder) == "sliding_window is 16, and model.attention.window of this run 0");
-  folder["use_sliding_window"] = false;
-  CHECK(f.told(folder).empty());
+  folder["sliding_window"] = 16;  // which transformers does not read in a Llama
+  const std::string not_read = "sliding_window: not read; a model of type ";
+  CHECK(f.one(folder) == not_read + "llama has no such member");
   f.c.model.attention.window = 16;
-  CHECK(f.one(folder) == "it has no sliding_window, and model.attention.window of this run 16");
-  folder["use_sliding_window"] = true;
+  CHECK(f.told(folder).size() == 2);
+  folder["model_type"] = "mistral";
   CHECK(f.told(folder).empty());
+  f.c.model.attention.window = 0;
+  CHECK(f.one(folder) == "sliding_window is 16, and model.attention.window of this run 0");
+  f.c.model.attention.window = 16;
+  folder["use_sliding_window"] = false;  // nor this in a Mistral
+  CHECK(f.one(folder) == "use_" + not_read + "mistral has no such member");
+  folder.erase("use_sliding_window");
   f.c.model.attention.scale = scale("constant");
   CHECK(f.one(folder) ==
         "it has no logit scale, and model.attention.scale.name of this run \"constant\"");
