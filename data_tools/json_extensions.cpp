@@ -16,6 +16,11 @@ int unit_at(std::string_view text, size_t at) {
   return code_unit_at(text, at + 2);
 }
 
+bool is_in_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+         c == '+';
+}
+
 /// As first_lone_surrogate, from `at` on, where no escape is cut.
 size_t next_lone_surrogate(std::string_view json, size_t at) {
   while ((at = json.find('\\', at)) != std::string_view::npos) {
@@ -43,6 +48,7 @@ void replace_non_finite(std::string* json) {
     } else if (c == '"') {
       in_string = !in_string;
     } else if (!in_string) {
+      if (at > 0 && is_in_word((*json)[at - 1])) continue;  // not within another
       for (const std::string_view word : {"NaN", "Infinity"}) {
         if (json->compare(at, word.size(), word) != 0) continue;
         std::fill_n(json->begin() + static_cast<std::ptrdiff_t>(at), word.size(), ' ');
