@@ -328,6 +328,9 @@ void require_folders_can_be_made(const std::string& path) {
   while (::stat(there.c_str(), &found) != 0) {
     const int error = errno;
     const std::string above = parent_folder(there);
+    if (error == ENOENT && ::lstat(there.c_str(), &found) == 0) {  // a link to nothing
+      file_failed(there, "a folder that can be made", EEXIST);
+    }
     if (error != ENOENT || above == there) file_failed(path, "a folder that can be made", error);
     there = above;
   }

@@ -63,8 +63,9 @@ int64_t name_bytes(const ParameterLayout& layout) {
   return kBytesOfAParameter * std::ssize(layout.all());
 }
 
-/// "0.25", "438", "24000": three digits at least, and no exponent.
+/// "0.25", "438", "24000"; no exponent.
 std::string epochs_text(double epochs) {
+  if (epochs < 1e-3) return "under 0.001";
   return epochs < 100 ? fmt::format("{:.3g}", epochs) : fmt::format("{:.0f}", epochs);
 }
 

@@ -252,8 +252,14 @@ TEST_CASE("--dry-run checks what the run would go on from, and goes on to the re
 TEST_CASE("--dry-run refuses a folder that cannot be made") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  std::ofstream(w.path("file")) << "";
-  c["out_dir"] = w.path("file/out");
+  SECTION("below a file") {
+    std::ofstream(w.path("there")) << "";
+    c["out_dir"] = w.path("there/out");
+  }
+  SECTION("below a link to nothing") {
+    std::filesystem::create_symlink("nowhere", w.path("there"));
+    c["out_dir"] = w.path("there/out");
+  }
   const Outcome o = dry_run(write_config(w, "run.json", c));
   INFO(o.output);
   CHECK(o.code == 6);
