@@ -153,10 +153,10 @@ void warn_of_fewer_documents(const EvaluatedSet& set, const DocumentCounts& coun
   if (counts.of_longest == counts.of_shortest) return;
   const std::vector<int64_t>& lengths = set.request.lengths;
   note(stderr,
-       fmt::format("warning: all lengths are measured on the {} documents of {} with more than {} "
-                   "tokens, the longest length; length {} alone would have {}. Compare only "
-                   "numbers of the same longest length",
-                   counts.of_longest, set.shards->source(), lengths.back(), lengths.front(),
+       fmt::format("warning: all lengths are measured on documents of {} with more than {} tokens, "
+                   "the longest length, of which there are {}; length {} alone would choose among "
+                   "{}. Compare only numbers of the same longest length",
+                   set.shards->source(), lengths.back(), counts.of_longest, lengths.front(),
                    counts.of_shortest));
 }
 

@@ -132,13 +132,17 @@ void refuse_repeated(const std::vector<std::string>& folders) {
   }
 }
 
-/// Error (ExitCode::usage) where the name ends as that of another format does: a picture.pdf that
-/// holds SVG is opened by no program.
+/// Error (ExitCode::usage) where the name ends as another format's does: no program opens a
+/// picture.pdf that holds SVG.
 void require_extension(const std::string& path, bool figure) {
   std::string extension = fs::path(path).extension().string();
   for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (extension.empty()) return;
-  if (figure ? extension == ".svg" : extension == ".html" || extension == ".htm") return;
+  static const std::set<std::string> kOthers = {".png",  ".pdf", ".jpg",  ".jpeg", ".eps",
+                                                ".ps",   ".gif", ".webp", ".tif",  ".tiff",
+                                                ".json", ".csv", ".md",   ".txt",  ".tex"};
+  const bool other = kOthers.count(extension) != 0 ||
+                     (figure ? extension.starts_with(".htm") : extension == ".svg");
+  if (!other) return;
   const std::string name = fs::path(path).replace_extension(figure ? ".svg" : ".html").string();
   throw Error(ExitCode::usage, "--output",
               figure ? "a name that ends with .svg, as figures are SVG"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "report/markup.h"
 #include "report/page.h"
@@ -199,19 +200,37 @@ std::vector<NamedChart> perplexity_charts(const Runs& runs) {
   return out;
 }
 
+namespace {
+
+int64_t longest_length(const PerplexityResult& result) {
+  int64_t longest = 0;
+  for (const auto* rows : {&result.windows, &result.last, &result.bins, &result.short_documents}) {
+    if (!rows->empty()) longest = std::max(longest, rows->back().length);
+  }
+  return longest;
+}
+
+}  // namespace
+
 std::string incomparable_perplexities(const Runs& runs) {
   std::set<std::string> data;
-  std::set<int64_t> documents;
+  std::set<bool> packed;
+  std::set<std::pair<int64_t, int64_t>> documents;  // how many, and the longest length
   for (const ReportedRun& run : runs) {
     const auto& result = run.record->perplexity;
     if (!result) continue;
     data.insert(result->data_fingerprint);
-    documents.insert(result->documents);
+    packed.insert(result->packed);
+    if (!result->packed) documents.insert({result->documents, longest_length(*result)});
   }
-  if (data.size() < 2 && documents.size() < 2) return "";
-  return fmt::format(
-      "these runs were evaluated on different {}: their perplexities do not compare",
-      data.size() > 1 ? "data" : "documents of the same data, as their longest lengths differ");
+  const char* const different = data.size() > 1     ? "data"
+                                : packed.size() > 1 ? "texts of the same data, packed and not"
+                                : documents.size() > 1
+                                    ? "documents of the same data, as the longest length decides"
+                                    : nullptr;
+  if (different == nullptr) return "";
+  return fmt::format("these runs were evaluated on different {}: their perplexities do not compare",
+                     different);
 }
 
 std::string perplexity_section(const Runs& runs) {

@@ -367,11 +367,11 @@ TEST_CASE("a report under the name of another format is refused, and nothing is 
     CHECK(report(name).find("--output: expected a name that ends with .html") != std::string::npos);
     CHECK_FALSE(fs::exists(w.path(name)));
   }
-  for (const std::string name : {"ok.svg", "ok.SVG", "figure"}) {
+  for (const std::string name : {"ok.svg", "ok.SVG", "figure", "run-1.5"}) {
     report(name, figure);
     CHECK(fs::exists(w.path(name)));
   }
-  for (const std::string name : {"ok.html", "ok.htm", "page"}) {
+  for (const std::string name : {"ok.html", "ok.htm", "page", "page-1.5"}) {
     report(name);
     CHECK(fs::exists(w.path(name)));
   }
