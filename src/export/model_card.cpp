@@ -116,8 +116,9 @@ std::string use_text(const CardOptions& options) {
   } else if (tokenizer) {
     text +=
         "\nThe text of a special token is text like any other, as in the training. The tokenizers "
-        "library alone takes it for the token, unless told: "
-        "`Tokenizer.from_file(\"tokenizer.json\").encode_special_tokens = True`.\n";
+        "library alone takes it for the token, unless told, after "
+        "`tokenizer = Tokenizer.from_file(\"tokenizer.json\")`: "
+        "`tokenizer.encode_special_tokens = True`.\n";
   }
   return text;
 }
