@@ -228,9 +228,9 @@ int run_report(const ReportArguments& arguments) {
                            run.config ? &*run.config : nullptr));
   }
   if (arguments.figure) {
-    const std::string different = incomparable_perplexities(all);
-    if (arguments.figure->starts_with("perplexity") && !different.empty()) {
-      note(stderr, "warning: " + different);
+    if (arguments.figure->starts_with("perplexity")) {
+      const std::string different = incomparable_perplexities(all);
+      if (!different.empty()) note(stderr, "warning: " + different);
     }
     output.write(figure_svg(chart_of(all, *arguments.figure), arguments.width));
     output.commit();

@@ -257,10 +257,9 @@ class Runner {
     say(fmt::format("{}: failed ({}): {}", run.label, code, why));
   }
 
-  bool has_results(const StudyRun& run) const {
+  static bool has_results(const StudyRun& run) {
     std::error_code ignored;
-    return std::filesystem::is_regular_file(run.folder + "/" + kResultsFile, ignored) &&
-           state_of(study_, run).kind != RunState::Kind::damaged;
+    return std::filesystem::is_regular_file(run.folder + "/" + kResultsFile, ignored);
   }
 
   /// What the disk says of the runs that are over: a folder may have gone since.
@@ -303,28 +302,31 @@ class Runner {
     const int killed = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     // Most often by the system, which had no memory left.
     const int code = killed != 0 ? static_cast<int>(ExitCode::device) : WEXITSTATUS(status);
-    if (code == 0 && state_of(study_, run).kind == RunState::Kind::done) {
+    const auto said = [&] { return last_line(log_file(study_, run), child.log_begin); };
+    const RunState::Kind now = code == 0 ? state_of(study_, run).kind : RunState::Kind::begun;
+    if (now == RunState::Kind::done) {
       over_.push_back({&run, RunState::Kind::done});
       say(run.label + ": done" + measured(run));
     } else if (stopping_) {
       say(run.label + ": stopped");
     } else if (code == static_cast<int>(ExitCode::nonfinite)) {
       over_.push_back({&run, RunState::Kind::diverged});
-      note_diverged(study_, run, last_line(log_file(study_, run), child.log_begin));
-      say(run.label + ": diverged: " + last_line(log_file(study_, run), child.log_begin));
+      const std::string why = said();
+      note_diverged(study_, run, why);
+      say(run.label + ": diverged: " + why);
     } else if (killed != 0) {
       failed(run, code,
              fmt::format("killed by signal {}, as by a system without memory: run the same command "
                          "again, with fewer --jobs if so",
                          killed));
-    } else if (code == 0 && !has_results(run)) {
+    } else if (code == 0 && (now == RunState::Kind::damaged || !has_results(run))) {
       over_.push_back({&run, RunState::Kind::done});  // count_again() says what is gone
     } else if (code == 0) {
       failed(run, static_cast<int>(ExitCode::internal),
              "it ended without all that it is to be measured by: remove " + run.folder +
                  " to train it anew (its log says more)");
     } else {
-      failed(run, code, last_line(log_file(study_, run), child.log_begin));
+      failed(run, code, said());
     }
     tell_changed();
   }
