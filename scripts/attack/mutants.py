@@ -41,7 +41,7 @@ MUTANTS = {
         "for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);",
         "for (size_t i = 0; i < 2; ++i) comm.broadcast(state.tensors()[i].data, "
         "state.tensors()[i].bytes(), 0);",
-        "train", "parameters and both moments of a checkpoint reach every process"),
+        "run", "parameters and both moments of a checkpoint reach every process"),
     "positions_of_a_lanes_first_micro_batch": Mutant(
         "train/trainer.cpp", "{numbers, step, counts.longest}",
         "{std::span<const int64_t>(order_).first(numbers.size()), step, counts.longest}", "train",
@@ -64,7 +64,7 @@ MUTANTS = {
         "  backend_.squared_norm(squared_norm(), gradients_[0]);\n"
         "  if (processes_ > 1) reduce(gradients_[0], comm);\n"
         "  optimizer_.step(squared_norm(), masters_, model_->rounded_weights(), gradients_[0]);\n",
-        "train", "fp32 training gives the same bits by every way"),
+        "run", "fp32 training gives the same bits by every way"),
     "learning_rate_of_the_next_step": Mutant(
         "train/trainer.cpp", "prepare(earlier_steps_ + step + 1, learning_rate(step),",
         "prepare(earlier_steps_ + step + 1, learning_rate(step + 1),", "train",
@@ -76,7 +76,7 @@ MUTANTS = {
         "neither parameters nor moments that are not finite are saved"),
     "weights_of_before_the_step_rounded": Mutant(
         "train/trainer.cpp", "masters_, model_->rounded_weights(), gradients_[0]);",
-        "masters_, Tensor(), gradients_[0]);", "train", "bf16 training gives the same bits by every way"),
+        "masters_, Tensor(), gradients_[0]);", "run", "bf16 training gives the same bits by every way"),
     "norms_decay_too": Mutant(
         "train/optimizer.cpp", "p.decays() ? config_.weight_decay : 0", "config_.weight_decay",
         "train", "matrices and embeddings decay; norms, biases, priors and scales do not"),
@@ -118,16 +118,16 @@ MUTANTS = {
     # --- evaluation
     "best_checkpoint_is_the_last_measured": Mutant(
         "run/saves.cpp", "highest ? value > best_->value : value < best_->value", "highest || true",
-        "train", "the best checkpoint stays beside the newest, and gives way to a better one"),
+        "run", "the best checkpoint stays beside the newest, and gives way to a better one"),
     "best_checkpoint_goes_with_the_others": Mutant(
         "checkpoint/retention.cpp", " || all[i].step == best;", ";", "checkpoint",
         "pruning keeps the best one beside the newest and those whose step divides"),
     "results_of_the_sequences_that_chose": Mutant(
-        "run/task_measures.cpp", "TaskSet::test", "TaskSet::select", "train",
+        "run/task_measures.cpp", "TaskSet::test", "TaskSet::select", "run",
         "a run is measured on sequences of its own while it trains, and its best checkpoint on those "
         "of the test at its end"),
     "results_known_by_their_names": Mutant(
-        "record/results.cpp", "are_equal((*found)[\"of\"], of)", "true", "train",
+        "record/results.cpp", "are_equal((*found)[\"of\"], of)", "true", "run",
         "what results.json has of the same weights is not measured again"),
     "processes_all_score_the_first_batch": Mutant(
         "eval/task_scores.cpp", "batch = share.rank;", "batch = 0;", "eval",
@@ -147,7 +147,7 @@ MUTANTS = {
         "eval/window_reader.cpp", "losses_.data() + at", "losses_.data() + r * length", "eval",
         "pieces of a window have the losses of the whole"),
     "moments_counted_anew": Mutant(
-        "train/trainer.cpp", "prepare(earlier_steps_ + step + 1,", "prepare(step + 1,", "train",
+        "train/trainer.cpp", "prepare(earlier_steps_ + step + 1,", "prepare(step + 1,", "run",
         "the first steps with another run's moments are that run's next steps, to the bit"),
     "nucleus_goes_on_past_its_share": Mutant(
         "eval/sampling.cpp", "sum < sampling_.top_p * total", "sum <= sampling_.top_p * total",
@@ -158,7 +158,7 @@ MUTANTS = {
         "what is written is what a model draws that reads the whole text each time"),
     # --- what a run writes
     "metrics_not_synced": Mutant(
-        "record/logs.cpp", "  metrics_.sync();\n", "", "train",
+        "record/logs.cpp", "  metrics_.sync();\n", "", "record",
         "what a run has logged is on the disk before a checkpoint of that step has its name"),
     "appended_bytes_not_synced": Mutant(
         "core/append_file.cpp",
@@ -167,23 +167,23 @@ MUTANTS = {
         "  (void)kSynced;\n", "core",
         "what is appended is synced with its folder's entry, and each step may fail"),
     "logs_synced_after_the_checkpoint": Mutant(
-        "run/train.cpp", "        if (save_now) logs->sync(warn);\n", "", "train",
+        "run/train.cpp", "        if (save_now) logs->sync(warn);\n", "", "record",
         "what a run has logged is on the disk before a checkpoint of that step has its name"),
     "data_of_a_record_not_checked": Mutant(
         "record/event_file.cpp",
         "    if (masked_crc(message) != read_number<uint32_t>(data.data() + length)) break;\n", "",
-        "train", "a record with a flipped bit ends what is kept, wherever the bit is"),
+        "record", "a record with a flipped bit ends what is kept, wherever the bit is"),
     "line_of_the_checkpoints_step_cut_off": Mutant(
-        "record/step_lines.cpp", "if (at <= step) {", "if (at < step) {", "train",
+        "record/step_lines.cpp", "if (at <= step) {", "if (at < step) {", "record",
         "lines are cut back to the checkpoint's step, a half-written line included"),
     "seconds_of_earlier_parts_forgotten": Mutant(
-        "record/progress.cpp", "return seconds_before_ + seconds();", "return seconds();", "train",
+        "record/progress.cpp", "return seconds_before_ + seconds();", "return seconds();", "commands",
         "seconds count on where a run is resumed"),
     "moments_under_each_others_names": Mutant(
         "record/run_files.cpp",
         '{p.name + ".exp_avg", first.dtype, p.shape, first.slice(0, p.offset, p.size).data}',
         '{p.name + ".exp_avg", first.dtype, p.shape, second.slice(0, p.offset, p.size).data}',
-        "train", "a checkpoint's moments have the names that PyTorch knows them by"),
+        "run", "a checkpoint's moments have the names that PyTorch knows them by"),
     # --- data
     "epochs_order_kept_within_a_read": Mutant(
         "data/loader.cpp", "windows != n || epoch != number / n)", "windows != n)", "data",
@@ -214,7 +214,7 @@ MUTANTS = {
         "dist/mpi.cpp", "MPI_Bcast(at + done,", "MPI_Bcast(at,", "dist",
         "flags and bytes reach every process"),
     "stop_asked_of_the_first_process_alone": Mutant(
-        "run/train.cpp", "return comm.any(stop);", "return stop;", "train",
+        "run/train.cpp", "return comm.any(stop);", "return stop;", "run",
         "the trigger file that the first process finds stops all of them after the same step"),
 }
 

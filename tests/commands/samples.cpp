@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "data/shard_set.h"
 #include "data/tokenizer.h"
-#include "trained_text.h"
+#include "train/trained_text.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;

@@ -13,7 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
 #include "core/utf8.h"
-#include "trained_text.h"
+#include "train/trained_text.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "trained_text.h"
+#include "train/trained_text.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/sha256.h"
-#include "trained_text.h"
+#include "train/trained_text.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
