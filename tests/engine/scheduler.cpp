@@ -24,7 +24,7 @@ namespace {
 Options launch_options;  // of the running launch: options() may change only between launches
 Counters counted;
 
-uint32_t pick(uint32_t set) {
+inline uint32_t pick(uint32_t set) {
   switch (launch_options.lanes) {
     case Order::ascending:
       return static_cast<uint32_t>(std::countr_zero(set));
@@ -171,11 +171,6 @@ Options& options() {
 
 Counters& counters() { return counted; }
 
-Thread& self() {
-  return *const_cast<Thread*>(
-      reinterpret_cast<const Thread*>(running));  // `at` is its first member
-}
-
 uint64_t next_random() {
   machine.random ^= machine.random << 13;
   machine.random ^= machine.random >> 7;
@@ -203,6 +198,30 @@ void leave() {
        "no thread that can run");
 }
 
+namespace {
+
+// Apart from collective(), whose frame stays small: kernels spend most of their time in it.
+[[noreturn]] void fail_mask(const Thread& thread, const Warp& warp, uint32_t mask, const char* what,
+                            Place at) {
+  if ((mask >> thread.lane & 1) == 0) {
+    fail(FaultKind::divergent_collective, thread, at, "a mask that names the calling lane",
+         what + (" with mask " + hex(mask) + " in lane " + std::to_string(thread.lane)));
+  }
+  fail(FaultKind::divergent_collective, thread, at, "every lane of the mask in this call",
+       what + (" with mask " + hex(mask) + ", of which " + hex(mask & ~warp.live) +
+               " have returned or do not exist"));
+}
+
+[[noreturn]] void fail_divergent(const Thread& thread, const Rendezvous& other, uint32_t mask,
+                                 const char* what, Place at) {
+  fail(FaultKind::divergent_collective, thread, at, "every lane of the mask in this call",
+       what + (" with mask " + hex(mask) + ", and lanes " + hex(other.arrived) + " in " +
+               other.what + " with mask " + hex(other.mask) + " at " + other.where.file + ":" +
+               std::to_string(other.where.line)));
+}
+
+}  // namespace
+
 void barrier(Place at) {
   const Inside inside;
   Thread& thread = self();
@@ -210,7 +229,7 @@ void barrier(Place at) {
   if (machine.live < machine.thread_count) fail_returned(thread, at);
   if (b.arrived == 0) {
     b.where = at;
-  } else if (b.where.line != at.line || std::strcmp(b.where.file, at.file) != 0) {
+  } else if (!same_place(b.where, at)) {
     fail(FaultKind::divergent_barrier, thread, at, "every thread of the block at this barrier",
          "threads at the one at " + std::string(b.where.file) + ":" + std::to_string(b.where.line));
   }
@@ -229,26 +248,13 @@ void collective(Execute execute, void* operand, uint32_t mask, const char* what,
   Thread& thread = self();
   Warp& warp = machine.warps[thread.warp];
   const uint32_t own = 1u << thread.lane;
-  const auto in = [&](const std::string& state) { return std::string(what) + state; };
-  if ((mask & own) == 0) {
-    fail(FaultKind::divergent_collective, thread, at, "a mask that names the calling lane",
-         in(" with mask " + hex(mask) + " in lane " + std::to_string(thread.lane)));
-  }
-  if ((mask & ~warp.live) != 0) {
-    fail(FaultKind::divergent_collective, thread, at, "every lane of the mask in this call",
-         in(" with mask " + hex(mask) + ", of which " + hex(mask & ~warp.live) +
-            " have returned or do not exist"));
-  }
+  if ((mask & own) == 0 || (mask & ~warp.live) != 0) fail_mask(thread, warp, mask, what, at);
   Rendezvous* r = nullptr;
   for (uint32_t i = 0; i < warp.open; ++i) {
     Rendezvous& other = warp.collectives[i];
     if ((other.mask & mask) == 0) continue;
-    if (other.mask != mask || other.execute != execute || other.where.line != at.line ||
-        std::strcmp(other.where.file, at.file) != 0) {
-      fail(FaultKind::divergent_collective, thread, at, "every lane of the mask in this call",
-           in(" with mask " + hex(mask) + ", and lanes " + hex(other.arrived) + " in " +
-              other.what + " with mask " + hex(other.mask) + " at " + other.where.file + ":" +
-              std::to_string(other.where.line)));
+    if (other.mask != mask || other.execute != execute || !same_place(other.where, at)) {
+      fail_divergent(thread, other, mask, what, at);
     }
     r = &other;
     break;
@@ -273,7 +279,8 @@ void collective(Execute execute, void* operand, uint32_t mask, const char* what,
   }
   ++counted.collectives;
   execute(r->operands, mask, called_from);
-  *r = warp.collectives[--warp.open];
+  const Rendezvous& last = warp.collectives[--warp.open];
+  if (r != &last) *r = last;
   warp.ready |= mask & ~own;
 }
 

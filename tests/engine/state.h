@@ -2,6 +2,7 @@
 // The engine's inside: the threads of the running block, its warps, its shared memory.
 
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -126,7 +127,15 @@ class Inside {
 };
 
 /// The thread whose coordinates `running` points to. REQUIRES: a kernel runs.
-Thread& self();
+inline Thread& self() {
+  return *const_cast<Thread*>(
+      reinterpret_cast<const Thread*>(running));  // `at` is its first member
+}
+
+/// Files by pointer first: calls at one place have one name, which is compared most often.
+inline bool same_place(Place a, Place b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
 
 uint64_t next_random();
 
