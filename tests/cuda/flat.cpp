@@ -13,7 +13,7 @@ namespace {
 constexpr Role A = Role::activation, P = Role::parameter, W = Role::wide;
 constexpr int64_t kN = 3 * 4096 + 1029;  // no multiple of a thread's share
 
-void compare(const Operation& op, double tolerance) {
+void compare_flat(const Operation& op, double tolerance) {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     INFO(name_of(t));
     Machine machine(t, cuda_device());
@@ -36,9 +36,9 @@ Operation addition(Role role, int64_t n) {
 TEST_CASE("sums of arrays on CUDA agree with the reference") {
   for (int64_t n : {int64_t{1}, int64_t{4096}, kN}) {
     INFO("n " << n);
-    compare(addition(A, n), kF32);
-    compare(addition(P, n), kF32);
-    compare(addition(W, n), 0);
+    compare_flat(addition(A, n), kF32);
+    compare_flat(addition(P, n), kF32);
+    compare_flat(addition(W, n), 0);
   }
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("sums and squared norms on CUDA agree with the reference") {
     };
     // n terms of size 1 in fp64, in another order.
     op.cancelling = {{"total", static_cast<double>(n)}};
-    compare(op, 1e-12);
+    compare_flat(op, 1e-12);
   }
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("steps of the optimizers on CUDA agree with the reference") {
                << ", step " << count << ", n " << n << ", offset " << offset);
           // Some ten roundings of numbers of size 1; the smallest of n roots of v magnifies a
           // momentum, and its rounding with it.
-          compare(step(s, n, offset, 0.5), 16 * kF32);
+          compare_flat(step(s, n, offset, 0.5), 16 * kF32);
           // Nothing is written where the factor is NaN.
           Machine machine(Dtype::f32, cuda_device());
           const Operation none = step(s, n, offset, std::nan(""));

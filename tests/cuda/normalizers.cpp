@@ -24,7 +24,7 @@ std::vector<NormalizerForm> forms() {
   return all;
 }
 
-void check_attention(const AttentionCase& c, Dtype t) {
+void check_normalizer(const AttentionCase& c, Dtype t) {
   INFO(describe(c) << " in " << name_of(t));
   Machine machine(t, cuda_device(), workspace_of(c, true));
   Operation op = attention(c);
@@ -56,8 +56,8 @@ TEST_CASE("attention on CUDA agrees with the reference with every normalizer and
         c.documents = scale != ScaleForm::content;
         c.normalizer = normalizers[row];
         if (!allowed(c)) continue;
-        check_attention(c, Dtype::f32);
-        check_attention(c, Dtype::bf16);
+        check_normalizer(c, Dtype::f32);
+        check_normalizer(c, Dtype::bf16);
       }
     }
   }
@@ -78,7 +78,7 @@ TEST_CASE("normalizers on CUDA agree with the reference at every head dimension"
       c.normalizer = form;
       ++n;
       if (!allowed(c)) c.scale = ScaleForm::none;
-      check_attention(c, Dtype::bf16);
+      check_normalizer(c, Dtype::bf16);
     }
     AttentionCase formed;
     formed.T = 70;
@@ -86,7 +86,7 @@ TEST_CASE("normalizers on CUDA agree with the reference at every head dimension"
     formed.D = D;
     formed.table = TableForm::relative;
     formed.normalizer = entmax(1.5);
-    check_attention(formed, Dtype::bf16);
+    check_normalizer(formed, Dtype::bf16);
   }
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("mixed heads on CUDA agree with the reference with every normalizer") 
       c.hidden = 20;
       c.rounded_weights = true;
       if (!allowed(c)) c.scale = ScaleForm::none;
-      check_attention(c, t);
+      check_normalizer(c, t);
     }
   }
 }
@@ -141,7 +141,7 @@ TEST_CASE("normalizers over many tiles and heads on CUDA agree with the referenc
     c.D = 64;
     c.table = TableForm::falling;
     c.normalizer = form;
-    check_attention(c, Dtype::bf16);
+    check_normalizer(c, Dtype::bf16);
   }
   AttentionCase c;
   c.B = 15;
@@ -149,7 +149,7 @@ TEST_CASE("normalizers over many tiles and heads on CUDA agree with the referenc
   c.H = c.K = 12;
   c.D = 16;
   c.normalizer = stick_breaking();
-  check_attention(c, Dtype::bf16);
+  check_normalizer(c, Dtype::bf16);
 }
 
 TEST_CASE("bidirectional attention on CUDA agrees with the reference with every normalizer") {
@@ -171,7 +171,7 @@ TEST_CASE("bidirectional attention on CUDA agrees with the reference with every 
         c.documents = n % 2 == 0;
         c.padding = n % 3 == 0;
         c.normalizer = form;
-        check_attention(c, t);
+        check_normalizer(c, t);
       }
     }
   }

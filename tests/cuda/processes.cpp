@@ -116,13 +116,14 @@ TEST_CASE("several processes on CUDA train to the bits of one, and with the libr
     return;
   }
   const Workplace w;
-  const Curve one = trained(w, "cuda", "bf16", 6);
+  const int steps = long_tests() ? 6 : 3;
+  const Curve one = trained(w, "cuda", "bf16", steps);
   for (const int processes : {2, 4}) {
-    const Curve several = trained(w, "cuda", "bf16", 6, processes);
+    const Curve several = trained(w, "cuda", "bf16", steps, processes);
     CHECK(several.weights == one.weights);
     CHECK(several.losses == one.losses);
   }
-  const Curve library = trained(w, "cuda", "bf16", 6, 4, {"train.reduction=library"});
+  const Curve library = trained(w, "cuda", "bf16", steps, 4, {"train.reduction=library"});
   check_near(library, one, 0x1p-9);
 }
 

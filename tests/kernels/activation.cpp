@@ -33,14 +33,14 @@ Activated activated(MlpKind kind, double x) {
 
 bool has_sigmoid(MlpKind kind) { return kind != MlpKind::gelu_erf && kind != MlpKind::relu; }
 
-struct Case {
+struct ActivationCase {
   MlpKind kind;
   size_t N, F;
 };
 
 /// Arguments of both signs, small, common and so large that the exponential overflows.
 template <class A>
-Doubles arguments_of(const Case& c) {
+Doubles arguments_of(const ActivationCase& c) {
   const auto width = static_cast<size_t>(kernels::activation_width(c.kind, 1));
   Doubles in = normal<A>("in", c.N * c.F * width, 2);
   const Doubles special = {0, 1e-4, -1e-4, 8, -8, 15, -15, 120, -120};
@@ -49,7 +49,7 @@ Doubles arguments_of(const Case& c) {
 }
 
 template <class A>
-void check(const Case& c, bool in_place) {
+void check(const ActivationCase& c, bool in_place) {
   INFO("kind " << static_cast<int>(c.kind) << " N " << c.N << " F " << c.F);
   const bool gated = is_gated(c.kind);
   const size_t width = gated ? 2 * c.F : c.F;
@@ -112,7 +112,7 @@ TEMPLATE_TEST_CASE("activations and their adjoints agree with fp64", "", float, 
 }
 
 TEST_CASE("activations give the same bits in every order of threads and blocks") {
-  const Case c{MlpKind::geglu, 20, 72};
+  const ActivationCase c{MlpKind::geglu, 20, 72};
   const Doubles in = arguments_of<DeviceBf16>(c), dout = normal<DeviceBf16>("dout", c.N * c.F);
   check_same_under_all_schedules([&] {
     GlobalArray<DeviceBf16> input(elements<DeviceBf16>(in));

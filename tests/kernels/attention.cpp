@@ -12,20 +12,18 @@ using namespace bamtrain::test;
 
 namespace {
 
-constexpr double kBf16 = kRoundoff<DeviceBf16>;
-
 /// Roundings to bf16 on the way: p and out, or p and dv; p in the out of D_i, dz and the gradient
 /// for dq and dk; p for sums of dz, twice more for dscale, dnumbers and dfire, because D_i shifts
 /// all dz of a row, and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32
 /// all the way, but for what a relative bias has of r: 16 bits.
-double tolerance(const std::string& name, const AttentionForm& form) {
+double fused_tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dnumbers" ||
                      name.starts_with("dfire");
   return three ? 3 * kBf16 : 2 * kBf16;
 }
 
-void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+void compare_fused(const AttentionCase& c, int D, const AttentionForm& form) {
   INFO(text_of(c, D, form));
   const AttentionValues x = attention_values<DeviceBf16>(c, D);
   const Results truth = attention_truth(c, D, x, form, true);
@@ -35,7 +33,7 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
   REQUIRE(found.size() == truth.size());
   for (const auto& [name, t] : truth) {
     INFO(name);
-    CHECK(relative_error(found.at(name), t) < tolerance(name, form));
+    CHECK(relative_error(found.at(name), t) < fused_tolerance(name, form));
   }
 }
 
@@ -53,7 +51,8 @@ constexpr AttentionForm kFireAndScale = {BiasForm::fire, true, true};
 TEST_CASE("attention kernels of every form agree with the reference") {
   for (size_t row = 0; row < std::size(kEveryForm); ++row) {
     for (size_t column = 0; column < kAttentionCases.size(); ++column) {
-      if (testing::is_run(row, column, 2)) compare(kAttentionCases[column], 64, kEveryForm[row]);
+      if (testing::is_run(row, column, 2))
+        compare_fused(kAttentionCases[column], 64, kEveryForm[row]);
     }
   }
 }
@@ -62,7 +61,7 @@ TEST_CASE("attention kernels of every head dimension agree with the reference") 
   for (int D : kernels::kHeadDims) {
     if (D == 64) continue;
     for (const AttentionForm& form : {kTableAndScale, kFireAndScale}) {
-      for (const AttentionCase& c : kAttentionCases) compare(c, D, form);
+      for (const AttentionCase& c : kAttentionCases) compare_fused(c, D, form);
     }
   }
 }
@@ -83,7 +82,7 @@ TEST_CASE("attention kernels of every head dimension and form fit the memory of 
   const engine::Options before = engine::options();
   engine::options().shared_capacity = 99 * 1024;
   for (int D : kernels::kHeadDims) {
-    for (const AttentionForm& form : kEveryForm) compare({1, 70, 1, 1}, D, form);
+    for (const AttentionForm& form : kEveryForm) compare_fused({1, 70, 1, 1}, D, form);
   }
   engine::options() = before;
 }
@@ -121,7 +120,8 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
     for (const char* name : {"dq", "dk", "dv"}) CHECK(found.at(name) == four.at(name));
     // Sums of up to 400 terms in fp32, in another order.
     CHECK(relative_error(found.at("dtable"), four.at("dtable")) < 400 * 0x1p-24);
-    CHECK(relative_error(found.at("dtable"), truth.at("dtable")) < tolerance("dtable", kTableForm));
+    CHECK(relative_error(found.at("dtable"), truth.at("dtable")) <
+          fused_tolerance("dtable", kTableForm));
   }
 }
 

@@ -40,7 +40,7 @@ Results in_parts(int sequences, const AttentionCase& c, const AttentionValues& x
 
 /// As attention_general.cpp and, of mixes, attention_mix.cpp say for softmax.
 template <class A>
-double tolerance(const std::string& name, const AttentionForm& form) {
+double content_tolerance(const std::string& name, const AttentionForm& form) {
   if (std::is_same_v<A, float>) return 4e-6;
   if (name == "lse") {
     if (form.mix) return 0x1p-15;
@@ -52,7 +52,7 @@ double tolerance(const std::string& name, const AttentionForm& form) {
 }
 
 template <class A>
-void compare(int sequences, const AttentionCase& c, const AttentionForm& form) {
+void compare_content(int sequences, const AttentionCase& c, const AttentionForm& form) {
   INFO(text_of(c, kD, form) << " of " << sizeof(A) << " bytes");
   const AttentionValues x = attention_values<A>(c, kD);
   const Results truth = attention_truth(c, kD, x, form);
@@ -60,7 +60,7 @@ void compare(int sequences, const AttentionCase& c, const AttentionForm& form) {
   REQUIRE(found.size() == truth.size());
   for (const auto& [name, t] : truth) {
     INFO(name);
-    CHECK(relative_error(found.at(name), t) < tolerance<A>(name, form));
+    CHECK(relative_error(found.at(name), t) < content_tolerance<A>(name, form));
   }
 }
 
@@ -83,16 +83,16 @@ const AttentionCase kShort = {3, 33, 4, 2, true};
 
 TEST_CASE("kernels of biases that read queries and keys agree with the reference in parts") {
   constexpr BiasForm kRelative = BiasForm::relative, kContextual = BiasForm::contextual;
-  compare<DeviceBf16>(0, kWhole, {kRelative, false, false, 0.06});
-  compare<DeviceBf16>(0, kWindow, {kRelative, true});
-  compare<DeviceBf16>(2, kShort, {kRelative, true, true});
-  compare<float>(0, kWindow, {kRelative, true, true});
-  compare<DeviceBf16>(0, kWhole, {kContextual, true});
-  compare<DeviceBf16>(2, kShort, {kContextual, true, true});
-  compare<float>(0, kWindow, {kContextual});
+  compare_content<DeviceBf16>(0, kWhole, {kRelative, false, false, 0.06});
+  compare_content<DeviceBf16>(0, kWindow, {kRelative, true});
+  compare_content<DeviceBf16>(2, kShort, {kRelative, true, true});
+  compare_content<float>(0, kWindow, {kRelative, true, true});
+  compare_content<DeviceBf16>(0, kWhole, {kContextual, true});
+  compare_content<DeviceBf16>(2, kShort, {kContextual, true, true});
+  compare_content<float>(0, kWindow, {kContextual});
   for (const BiasForm bias : {kRelative, kContextual}) {
-    compare<DeviceBf16>(0, kTwo, {bias, true});
-    compare<float>(0, kTwo, {bias, true});
+    compare_content<DeviceBf16>(0, kTwo, {bias, true});
+    compare_content<float>(0, kTwo, {bias, true});
   }
 }
 
@@ -103,14 +103,14 @@ TEST_CASE("mixes of heads agree with the reference in parts") {
   // Whose db do not sum to zero.
   AttentionForm of_sticks = mix(BiasForm::table, MixForm::add_residual, 8, false, false);
   of_sticks.normalizer = stick_breaking();
-  compare<DeviceBf16>(0, kWindow, of_sticks);
-  compare<DeviceBf16>(0, kWindow, of_table);
-  compare<float>(0, kWindow, of_table);
-  compare<DeviceBf16>(0, kWindow, of_sums);
-  compare<float>(2, kShort, of_sums);
-  compare<DeviceBf16>(2, kShort, of_fire);
+  compare_content<DeviceBf16>(0, kWindow, of_sticks);
+  compare_content<DeviceBf16>(0, kWindow, of_table);
+  compare_content<float>(0, kWindow, of_table);
+  compare_content<DeviceBf16>(0, kWindow, of_sums);
+  compare_content<float>(2, kShort, of_sums);
+  compare_content<DeviceBf16>(2, kShort, of_fire);
   for (const AttentionForm& form : {of_table, of_sums, of_fire}) {
-    compare<DeviceBf16>(0, kTwo, form);
-    compare<float>(0, kTwo, form);
+    compare_content<DeviceBf16>(0, kTwo, form);
+    compare_content<float>(0, kTwo, form);
   }
 }

@@ -14,7 +14,7 @@ namespace {
 
 /// Two or three pieces of keys, or parts of them; query heads of a key head that blocks take at
 /// once, alone or in turns.
-AttentionCase case_of(size_t n) {
+AttentionCase decode_case(size_t n) {
   constexpr int kHeadsOfKey[] = {1, 2, 4, 3, 5};
   AttentionCase c = {1 + static_cast<int>(n % 2), 130 + static_cast<int>(n % 3) * 120};
   c.K = 2;
@@ -37,12 +37,12 @@ TEST_CASE("keys of one query in pieces, joined, agree with the reference in ever
   size_t n = 0;
   for (const AttentionForm& form : kEveryForm) {
     for (const int D : {16, 48, 64, 128}) {
-      const AttentionCase c = case_of(n++);
+      const AttentionCase c = decode_case(n++);
       if (testing::is_run(n / 4, n, 4)) compare<DeviceBf16>(decode, c, D, form, 1);
     }
   }
   for (const AttentionForm& form : kMixedForms) {
-    AttentionCase c = case_of(n++);
+    AttentionCase c = decode_case(n++);
     c.H = 4;
     c.K = 2;
     compare<DeviceBf16>(decode, c, 16, form, 1);
@@ -59,7 +59,7 @@ TEST_CASE("keys of one query in pieces agree with the reference for every normal
           AttentionForm{BiasForm::relative}}) {
       form.normalizer = normalizer;
       for (const int D : {16, 80}) {
-        const AttentionCase c = case_of(n++);
+        const AttentionCase c = decode_case(n++);
         if (testing::is_run(n / 6, n, 3)) compare<DeviceBf16>(decode, c, D, form, 1);
       }
     }
@@ -115,7 +115,7 @@ TEST_CASE("of more keys than pieces take at the least a piece has more") {
 }
 
 TEST_CASE("what cannot be decoded is refused") {
-  const AttentionCase c = case_of(0);
+  const AttentionCase c = decode_case(0);
   const AttentionForm form;
   const AttentionValues x = attention_values<DeviceBf16>(c, 16);
   LastArrays<DeviceBf16> two(c, 16, x, form, 2), one(c, 16, x, form, 1);

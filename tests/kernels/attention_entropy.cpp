@@ -64,12 +64,12 @@ Doubles entropy_on_engine(const AttentionCase& c, int D, const AttentionValues& 
   return doubles(entropy);
 }
 
-constexpr AttentionForm kPlain = {}, kTable = {BiasForm::table}, kSums = {BiasForm::difference},
+constexpr AttentionForm kNoForm = {}, kTable = {BiasForm::table}, kSums = {BiasForm::difference},
                         kLogSquare = {BiasForm::log_square, false, false, 0.1},
                         kFire = {BiasForm::fire};
 
 template <class A>
-void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+void compare_entropy(const AttentionCase& c, int D, const AttentionForm& form) {
   INFO(text_of(c, D, form));
   const AttentionValues x = attention_values<A>(c, D);
   // Logits of size 5 with sums of D terms, then of T: 16 roundings of the larger of H and 1.
@@ -80,22 +80,22 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
 }  // namespace
 
 TEST_CASE("entropies of every form agree with dense rows") {
-  for (const AttentionForm& form : {kPlain, kTable, kSums, kLogSquare, kFire}) {
-    compare<float>({2, 45, 4, 2, true}, 24, form);
-    compare<DeviceBf16>({1, 70, 2, 1, false, 37}, 48, form);
+  for (const AttentionForm& form : {kNoForm, kTable, kSums, kLogSquare, kFire}) {
+    compare_entropy<float>({2, 45, 4, 2, true}, 24, form);
+    compare_entropy<DeviceBf16>({1, 70, 2, 1, false, 37}, 48, form);
   }
 }
 
 TEST_CASE("entropies of one row, windows, documents and any head dimension agree with dense rows") {
-  compare<float>({1, 1, 2, 1}, 64, kTable);
-  compare<float>({1, 33, 3, 1, true, 20}, 1, kLogSquare);
-  compare<DeviceBf16>({1, 17, 1, 1}, 80, kPlain);
-  compare<float>({1, 100, 1, 1, true}, 33, kTable);
+  compare_entropy<float>({1, 1, 2, 1}, 64, kTable);
+  compare_entropy<float>({1, 33, 3, 1, true, 20}, 1, kLogSquare);
+  compare_entropy<DeviceBf16>({1, 17, 1, 1}, 80, kNoForm);
+  compare_entropy<float>({1, 100, 1, 1, true}, 33, kTable);
 }
 
 TEST_CASE("a row that sees one key has entropy 0, exactly") {
   const AttentionCase c = {2, 40, 2, 2, false, 1};
-  for (const AttentionForm& form : {kPlain, kTable, kSums, kLogSquare, kFire}) {
+  for (const AttentionForm& form : {kNoForm, kTable, kSums, kLogSquare, kFire}) {
     const AttentionValues x = attention_values<float>(c, 16);
     for (double H : entropy_on_engine<float>(c, 16, x, form)) CHECK(H == 0);
   }

@@ -10,7 +10,6 @@ using namespace bamtrain::test;
 
 namespace {
 
-constexpr double kBf16 = kRoundoff<DeviceBf16>;
 constexpr double kF32 = 0x1p-24;
 
 double alpha_of(const AttentionForm& form) {
@@ -20,7 +19,7 @@ double alpha_of(const AttentionForm& form) {
 /// Roundings to bf16 on the way: p and out, or p and dv; dz and the gradient for dq and dk, and
 /// those of entmax are u (dP - D) with u up to twice p's size; sums of dz are fp32. The level is
 /// fp32 all the way, but for what a relative bias has of r: 16 bits.
-double tolerance(const std::string& name, const AttentionForm& form) {
+double general_tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const double of_u = alpha_of(form) > 1 ? 2 : 1;
   // D of the few keys of topk is <dO, out>, which its rounding is a part of. dt has it times the
@@ -44,7 +43,8 @@ bool bounded(const std::string& name, const AttentionForm& form) {
   return alpha_of(form) <= 2 || name == "out" || name == "lse";
 }
 
-void compare(const AttentionCase& c, int D, const AttentionForm& form, const AttentionValues& x) {
+void compare_general(const AttentionCase& c, int D, const AttentionForm& form,
+                     const AttentionValues& x) {
   INFO(text_of(c, D, form));
   const Results truth = attention_truth(c, D, x, form);
   engine::counters() = {};
@@ -54,12 +54,12 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form, const Att
   for (const auto& [name, t] : truth) {
     INFO(name);
     if (!bounded(name, form)) continue;
-    CHECK(relative_error(found.at(name), t) < tolerance(name, form));
+    CHECK(relative_error(found.at(name), t) < general_tolerance(name, form));
   }
 }
 
-void compare(const AttentionCase& c, int D, const AttentionForm& form) {
-  compare(c, D, form, attention_values<DeviceBf16>(c, D));
+void compare_general(const AttentionCase& c, int D, const AttentionForm& form) {
+  compare_general(c, D, form, attention_values<DeviceBf16>(c, D));
 }
 
 /// f(form, number) for forms of logit with a normalizer that takes it, a fourth of them but for the
@@ -90,15 +90,15 @@ AttentionForm table_with(const NormalizerForm& normalizer) {
 
 TEST_CASE("general attention kernels agree with the reference, with every normalizer and form") {
   for_forms([](const AttentionForm& form, size_t n) {
-    compare(kAttentionCases[n % kAttentionCases.size()], 64, form);
-    compare(kAttentionCases[(n + 2) % kAttentionCases.size()], 16, form);
+    compare_general(kAttentionCases[n % kAttentionCases.size()], 64, form);
+    compare_general(kAttentionCases[(n + 2) % kAttentionCases.size()], 16, form);
   });
 }
 
 TEST_CASE("general attention kernels of every head dimension agree with the reference") {
   for (int D : kernels::kHeadDims) {
     for (const NormalizerForm& normalizer : {entmax(1.5), stick_breaking()}) {
-      for (const AttentionCase& c : kAttentionCases) compare(c, D, table_with(normalizer));
+      for (const AttentionCase& c : kAttentionCases) compare_general(c, D, table_with(normalizer));
     }
   }
 }
@@ -124,7 +124,7 @@ TEST_CASE("general attention kernels fit the memory of an sm_86 block") {
   engine::options().shared_capacity = 99 * 1024;
   for (int D : kernels::kHeadDims) {
     for (BiasForm bias : {BiasForm::table, BiasForm::fire}) {
-      compare({1, 70, 1, 1}, D, {bias, true, false, 0, entmax(1.5), false});
+      compare_general({1, 70, 1, 1}, D, {bias, true, false, 0, entmax(1.5), false});
     }
   }
   engine::options() = before;
@@ -189,7 +189,7 @@ TEST_CASE("rows may prefer more keys than the lane that has them can list") {
     if (n % static_cast<size_t>(c.T) % 8 < 2) x.table[n] += 6;
   }
   for (const NormalizerForm& normalizer : {topk(32), topk(20), entmax(1.5), entmax(2)}) {
-    compare(c, 16, {BiasForm::table, false, false, 0, normalizer, false}, x);
+    compare_general(c, 16, {BiasForm::table, false, false, 0, normalizer, false}, x);
   }
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("what rows of stick-breaking carry takes memory that grows as the sequ
   CHECK(kernels::attention_carries(8, 16384, 12, 12) ==
         8 * kernels::attention_carries(8, 2048, 12, 12));
   // More heads than are taken at a time.
-  compare({70, 65, 4, 2}, 16, {BiasForm::table, false, false, 0, stick_breaking(), false});
+  compare_general({70, 65, 4, 2}, 16, {BiasForm::table, false, false, 0, stick_breaking(), false});
 }
 
 TEST_CASE("arguments that the general attention kernels do not take are refused") {

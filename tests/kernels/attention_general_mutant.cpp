@@ -9,7 +9,7 @@ using namespace bamtrain::test;
 
 namespace {
 
-void compare(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form) {
+void compare_mutant(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form) {
   INFO(text_of(c, 16, form));
   const Results truth = attention_truth(c, 16, x, form);
   for (const auto& [name, found] :
@@ -27,22 +27,22 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
   const AttentionValues of_window = attention_values<DeviceBf16>(window, 16);
   const AttentionValues of_whole = attention_values<DeviceBf16>(whole, 16);
   for (const NormalizerForm& normalizer : {entmax(1.5), entmax(1.3, true), topk(7)}) {
-    compare(window, of_window, {BiasForm::table, true, true, 0, normalizer, false});
-    compare(whole, of_whole, {BiasForm::none, false, false, 0, normalizer, false});
+    compare_mutant(window, of_window, {BiasForm::table, true, true, 0, normalizer, false});
+    compare_mutant(whole, of_whole, {BiasForm::none, false, false, 0, normalizer, false});
   }
   for (BiasForm bias : {BiasForm::table, BiasForm::log_square, BiasForm::fire}) {
     const AttentionForm form = {bias, false, false, 0, stick_breaking(), false};
-    compare(window, of_window, form);
-    compare(whole, of_whole, form);
+    compare_mutant(window, of_window, form);
+    compare_mutant(whole, of_whole, form);
   }
-  compare(whole, of_whole, {BiasForm::difference, true, false, 0, entmax(2), false});
+  compare_mutant(whole, of_whole, {BiasForm::difference, true, false, 0, entmax(2), false});
   // Rows that prefer the first of their keys: tiles that later rows of a block alone give weight
   // to.
   AttentionValues rising = of_window;
   for (size_t n = 0; n < rising.table.size(); ++n) {
     rising.table[n] = 3 * static_cast<double>(n % static_cast<size_t>(window.T));
   }
-  compare(window, rising, {BiasForm::table, false, false, 0, entmax(1.5), false});
+  compare_mutant(window, rising, {BiasForm::table, false, false, 0, entmax(1.5), false});
   // Rows with little to choose from nearby: what is far below their largest logit has half of the
   // weight, in tiles of its own.
   const AttentionCase far = {1, 300, 2, 1};
@@ -54,7 +54,7 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
   for (size_t n = 0; n < flat.qkv.size(); ++n) {
     if (n % 64 < 32) flat.qkv[n] /= 1024;  // q
   }
-  compare(far, flat, {BiasForm::table, false, false, 0, entmax(1.5), false});
+  compare_mutant(far, flat, {BiasForm::table, false, false, 0, entmax(1.5), false});
   // Rows that prefer two of eight keys, all of one lane: more than it can list.
   const AttentionCase many = {1, 288, 1, 1};
   AttentionValues crowded = attention_values<DeviceBf16>(many, 16);
@@ -62,12 +62,12 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     if (n % 8 < 2) crowded.table[n] += 6;
   }
   for (int64_t k : {20, 32}) {
-    compare(many, crowded, {BiasForm::table, false, false, 0, topk(k), false});
+    compare_mutant(many, crowded, {BiasForm::table, false, false, 0, topk(k), false});
   }
   // Tiles of two words of live bits.
   const AttentionCase longer = {1, 2064, 1, 1, false, 40};
-  compare(longer, attention_values<DeviceBf16>(longer, 16),
-          {BiasForm::none, false, false, 0, entmax(1.5), false});
+  compare_mutant(longer, attention_values<DeviceBf16>(longer, 16),
+                 {BiasForm::none, false, false, 0, entmax(1.5), false});
   AttentionValues equal = of_whole;
   for (size_t n = 0; n < equal.qkv.size(); ++n) {
     if (n % 64 < 32) equal.qkv[n] = 0;  // q

@@ -12,7 +12,7 @@ namespace {
 /// Queries that begin within a tile, at one and behind one, and fill none, one or more.
 constexpr int kRows[] = {1, 70, 64, 7, 130, 33};
 
-AttentionCase case_of(size_t n) {
+AttentionCase last_queries_case(size_t n) {
   AttentionCase c = {1 + static_cast<int>(n % 2), 200, 4, 2};
   c.documents = n % 3 == 1;
   c.window = n % 4 == 2 ? 50 : 0;
@@ -21,7 +21,7 @@ AttentionCase case_of(size_t n) {
 
 constexpr Launcher<DeviceBf16> kFused = kernels::attention_forward;
 constexpr Launcher<DeviceBf16> kGeneral = kernels::attention_general_forward;
-constexpr Launcher<float> kPlain = kernels::attention_reference_forward<float>;
+constexpr Launcher<float> kPlainLauncher = kernels::attention_reference_forward<float>;
 
 int rows_of(size_t n) { return kRows[n % std::size(kRows)]; }
 
@@ -31,11 +31,11 @@ TEST_CASE("kernels of the last queries agree with the reference in every form") 
   size_t n = 0;
   for (const AttentionForm& form : kEveryForm) {
     for (const int D : {16, 64, 128}) {
-      if (testing::is_run(n / 3, n, 3)) compare(kFused, case_of(n), D, form, rows_of(n));
+      if (testing::is_run(n / 3, n, 3)) compare(kFused, last_queries_case(n), D, form, rows_of(n));
       ++n;
     }
-    compare(kGeneral, case_of(n), 32, form, rows_of(n));
-    compare(kPlain, case_of(n), 16, form, rows_of(n));
+    compare(kGeneral, last_queries_case(n), 32, form, rows_of(n));
+    compare(kPlainLauncher, last_queries_case(n), 16, form, rows_of(n));
   }
 }
 
@@ -47,8 +47,8 @@ TEST_CASE("kernels of the last queries agree with the reference for every normal
     for (AttentionForm form : {AttentionForm{BiasForm::table, scale, false},
                                AttentionForm{BiasForm::fire, scale, scale}}) {
       form.normalizer = normalizer;
-      compare(kGeneral, case_of(n), 32, form, rows_of(n));
-      compare(kPlain, case_of(n), 16, form, rows_of(n));
+      compare(kGeneral, last_queries_case(n), 32, form, rows_of(n));
+      compare(kPlainLauncher, last_queries_case(n), 16, form, rows_of(n));
       ++n;
     }
   }
@@ -57,8 +57,8 @@ TEST_CASE("kernels of the last queries agree with the reference for every normal
 TEST_CASE("kernels of the last queries agree with the reference where heads are mixed") {
   size_t n = 0;
   for (const AttentionForm& form : kMixedForms) {
-    compare(kFused, case_of(n), 16, form, rows_of(n));
-    compare(kPlain, case_of(n), 16, form, rows_of(n));
+    compare(kFused, last_queries_case(n), 16, form, rows_of(n));
+    compare(kPlainLauncher, last_queries_case(n), 16, form, rows_of(n));
     ++n;
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("the entropy of the last queries is that of all of them") {
   size_t n = 0;
   for (const AttentionForm& form : kNamedForms) {
     if (form.scale) continue;
-    const AttentionCase c = case_of(n);
+    const AttentionCase c = last_queries_case(n);
     const int D = 16, rows = rows_of(n++);
     INFO(text_of(c, D, form) << ", the last " << rows);
     const AttentionValues x = attention_values<float>(c, D);

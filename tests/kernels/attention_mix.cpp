@@ -11,8 +11,6 @@ using namespace bamtrain::test;
 
 namespace {
 
-constexpr double kBf16 = kRoundoff<DeviceBf16>;
-
 /// f(form, number) for mixes with a normalizer that takes them, a third of them but for the long
 /// tests.
 template <class F>
@@ -33,7 +31,7 @@ void for_mixes(const F& f) {
 /// fp32 but for what tensor cores read: logits and the hidden layer have 16 bits forward; dz of
 /// queries and keys and the layer's gradient 8 backward, and weights what bf16 holds; what belongs
 /// to the bias has gone through three such products.
-double tolerance(const std::string& name, const AttentionForm& form) {
+double mix_tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return 0x1p-15;
   // Sums over rows whose dz sum to zero: beside two roundings of their factors, two for what of
   // them does not cancel.
@@ -89,7 +87,7 @@ void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form,
   }
   for (const auto& [name, t] : truth) {
     INFO(name);
-    CHECK(relative_error(found.at(name), t) < tolerance(name, form));
+    CHECK(relative_error(found.at(name), t) < mix_tolerance(name, form));
   }
 }
 

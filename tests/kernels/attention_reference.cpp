@@ -11,14 +11,14 @@ namespace {
 /// fp32: sums of up to 256 products, then of up to 200 rows, errors that do not add up in one
 /// direction. bf16: out is rounded, and enters D_i rounded; then the gradient.
 template <class A>
-double tolerance(const std::string& name) {
+double reference_tolerance(const std::string& name) {
   const double fp32 = 2e-6;
   if (std::is_same_v<A, float> || name == "lse") return fp32;
   return name == "out" ? kRoundoff<A> : 2 * kRoundoff<A>;
 }
 
 template <class A>
-void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+void compare_reference(const AttentionCase& c, int D, const AttentionForm& form) {
   INFO(text_of(c, D, form));
   const AttentionValues x = attention_values<A>(c, D);
   const Results truth = attention_truth(c, D, x, form);
@@ -26,7 +26,7 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
   REQUIRE(found.size() == truth.size());
   for (const auto& [name, t] : truth) {
     INFO(name);
-    CHECK(relative_error(found.at(name), t) < tolerance<A>(name));
+    CHECK(relative_error(found.at(name), t) < reference_tolerance<A>(name));
   }
 }
 
@@ -34,16 +34,16 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
 
 TEST_CASE("plain attention kernels of every form agree with the reference backend") {
   for (const AttentionForm& form : kEveryForm) {
-    compare<float>({2, 45, 4, 2, true}, 24, form);
-    compare<DeviceBf16>({2, 45, 4, 2, true}, 24, form);
+    compare_reference<float>({2, 45, 4, 2, true}, 24, form);
+    compare_reference<DeviceBf16>({2, 45, 4, 2, true}, 24, form);
   }
 }
 
 TEST_CASE("plain attention kernels take one row, windows, and any head dimension up to 256") {
-  compare<float>({1, 1, 2, 1}, 64, {BiasForm::table, true});
-  compare<float>({1, 70, 3, 1, true, 33}, 1, {BiasForm::table, true, true});
-  compare<float>({1, 37, 1, 1}, 80, {BiasForm::table});
-  compare<DeviceBf16>({1, 40, 2, 2, false, 7}, 256, {BiasForm::table, true});
+  compare_reference<float>({1, 1, 2, 1}, 64, {BiasForm::table, true});
+  compare_reference<float>({1, 70, 3, 1, true, 33}, 1, {BiasForm::table, true, true});
+  compare_reference<float>({1, 37, 1, 1}, 80, {BiasForm::table});
+  compare_reference<DeviceBf16>({1, 40, 2, 2, false, 7}, 256, {BiasForm::table, true});
 }
 
 TEST_CASE("fused attention kernels agree with the plain ones") {

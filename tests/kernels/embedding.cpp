@@ -22,7 +22,7 @@ Indices skewed(size_t n, size_t V) {
   }
   return x;
 }
-Indices positions_of(size_t n, size_t T) {
+Indices embedding_positions(size_t n, size_t T) {
   Indices x;
   for (size_t i = 0; i < n; ++i) x.push_back(static_cast<int32_t>(i % T));
   return x;
@@ -33,7 +33,7 @@ void check_forward(size_t N, size_t C, bool with_positions, float scale = 1) {
   INFO("N " << N << " C " << C << " positions " << with_positions << " scale " << scale);
   constexpr size_t kV = 30, kT = 7;
   const Doubles table = normal<A>("table", kV * C), extra = normal<float>("extra", kT * C);
-  const Indices tokens = skewed(N, kV), positions = positions_of(N, kT);
+  const Indices tokens = skewed(N, kV), positions = embedding_positions(N, kT);
   const GlobalArray<A> t(elements<A>(table));
   const GlobalArray<float> p(elements<float>(extra));
   const GlobalArray<int32_t> n(tokens), m(positions);
@@ -98,7 +98,7 @@ void add_rows(Doubles& table, Doubles& size, const Doubles& d, const Indices& in
 template <class A>
 void check_backward(size_t C, size_t V, const Indices& tokens, size_t T = 0) {
   INFO("N " << tokens.size() << " C " << C << " V " << V << " T " << T);
-  const Indices positions = T > 0 ? positions_of(tokens.size(), T) : Indices{};
+  const Indices positions = T > 0 ? embedding_positions(tokens.size(), T) : Indices{};
   const Gradients before{normal<float>("dtable", V * C), normal<float>("dpositions", T * C + 4)};
   const Doubles dout = normal<A>("dout", tokens.size() * C);
   const Gradients found = backward<A>(before, dout, tokens, positions, C);
@@ -173,7 +173,7 @@ TEST_CASE("every token of the largest table has its own row") {
 TEST_CASE("the table's gradient is scaled, that of the positions is not") {
   const size_t C = 16, V = 3, T = 5;
   for (const size_t N : {40, 700}) {  // runs within a piece, and across several
-    const Indices tokens = skewed(N, V), positions = positions_of(N, T);
+    const Indices tokens = skewed(N, V), positions = embedding_positions(N, T);
     const Gradients zero{Doubles(V * C, 0), Doubles(T * C + 4, 0)};
     const Doubles dout = normal<float>("dout", N * C);
     const Gradients plain = backward<float>(zero, dout, tokens, positions, C);
@@ -204,7 +204,7 @@ TEST_CASE("rows of equal tokens are added in their order") {
 }
 
 TEST_CASE("the embedding's adjoint gives the same bits in every order of threads and blocks") {
-  const Indices tokens = skewed(2500, 700), positions = positions_of(2500, 130);
+  const Indices tokens = skewed(2500, 700), positions = embedding_positions(2500, 130);
   const Gradients before{normal<float>("dtable", 700 * 8), normal<float>("dpositions", 130 * 8)};
   const Doubles dout = normal<DeviceBf16>("dout", 2500 * 8);
   check_same_under_all_schedules([&] {

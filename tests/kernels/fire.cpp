@@ -12,18 +12,19 @@ using namespace bamtrain::test;
 
 namespace {
 
-struct Case {
+struct FireCase {
   int64_t B, H, T;
   double c, m;
 };
-constexpr Case kCases[] = {{1, 1, 1, 0.1, 1}, {2, 3, 65, -0.3, -1.2}, {3, 12, 700, 0.1, 0.01}};
+constexpr FireCase kFireCases[] = {
+    {1, 1, 1, 0.1, 1}, {2, 3, 65, -0.3, -1.2}, {3, 12, 700, 0.1, 0.01}};
 constexpr double kL0 = 40.5;
-constexpr float kBefore = 0.125f;  // what gradients hold before a backward pass
+constexpr float kFireBefore = 0.125f;  // what gradients hold before a backward pass
 
 /// Gradients, or parameters: c, m, w1, b1, w2, b2.
 using Theta = std::vector<Doubles>;
 
-Theta parameters(const Case& c) {
+Theta parameters(const FireCase& c) {
   const auto H = static_cast<size_t>(c.H);
   Theta t = {{as<float>(c.c)},
              {as<float>(c.m)},
@@ -35,18 +36,18 @@ Theta parameters(const Case& c) {
   t[2][7] = t[2][6], t[3][7] = t[3][6];  // two at the same place
   return t;
 }
-FireParameters of_host(const Theta& t, const Case& c) {
+FireParameters of_host(const Theta& t, const FireCase& c) {
   return {t[2].data(), t[3].data(), t[4].data(), t[5].data(), t[0][0], t[1][0], c.H, kL0};
 }
 
-struct Run {
+struct FireRun {
   Theta theta;
   Doubles psi, psi_dc, inverse, slope, offset;
   std::vector<int32_t> ends, positions;
   Doubles dfire, dfire_u, dfire_psi;
   Theta dtheta;
 
-  explicit Run(const Case& c) : theta(parameters(c)) {
+  explicit FireRun(const FireCase& c) : theta(parameters(c)) {
     const auto H = static_cast<size_t>(c.H), T = static_cast<size_t>(c.T);
     const auto rows = static_cast<size_t>(c.B) * T;
     dfire = normal<float>("dfire", 2 * H * kFireSegments);
@@ -57,7 +58,7 @@ struct Run {
     std::deque<GlobalArray<float>> on_theta, on_dtheta;
     for (const Doubles& t : theta) {
       on_theta.emplace_back(elements<float>(t));
-      on_dtheta.emplace_back(std::vector<float>(t.size(), kBefore));
+      on_dtheta.emplace_back(std::vector<float>(t.size(), kFireBefore));
     }
     GlobalArray<float> on_psi(T), on_psi_dc(T), on_inverse(T);
     GlobalArray<float> on_slope(H * kFireSegments), on_offset(H * kFireSegments);
@@ -110,9 +111,9 @@ void check_rounded(const Doubles& found, const Doubles& truth) {
   check_close(found, truth, [&](size_t n) { return 0x1p-24 * std::abs(truth[n]) + 1e-10; });
 }
 
-void check(const Case& c) {
+void check(const FireCase& c) {
   INFO("B " << c.B << " H " << c.H << " T " << c.T << " c " << c.c << " m " << c.m);
-  const Run r(c);
+  const FireRun r(c);
   const FireParameters p = of_host(r.theta, c);
   const FireSegments segments(p);
   Doubles psi, psi_dc, inverse, slope, offset;
@@ -138,7 +139,7 @@ void check(const Case& c) {
   CHECK(r.ends == ends);
 
   Theta d;
-  for (const Doubles& t : r.theta) d.emplace_back(t.size(), kBefore);
+  for (const Doubles& t : r.theta) d.emplace_back(t.size(), kFireBefore);
   fire_adjoint({d[2].data(), d[3].data(), d[4].data(), d[5].data()}, p, segments, r.dfire.data());
   for (int64_t b = 0; b < c.B; ++b) {
     for (int64_t h = 0; h < c.H; ++h) {
@@ -159,12 +160,12 @@ void check(const Case& c) {
 }  // namespace
 
 TEST_CASE("fire's segments and their gradients agree with the host") {
-  for (const Case& c : kCases) check(c);
+  for (const FireCase& c : kFireCases) check(c);
 }
 
 TEST_CASE("fire's segments have the same bits in every order of threads, warps and blocks") {
   check_same_under_all_schedules([] {
-    const Run r(kCases[1]);
+    const FireRun r(kFireCases[1]);
     Doubles all(r.ends.begin(), r.ends.end());
     for (const Doubles* x : {&r.psi, &r.psi_dc, &r.inverse, &r.slope, &r.offset}) {
       all.insert(all.end(), x->begin(), x->end());
@@ -177,7 +178,7 @@ TEST_CASE("fire's segments have the same bits in every order of threads, warps a
 TEST_CASE(
     "fire trains no parameter without a gradient, and arguments that it does not take are "
     "refused") {
-  const Case c = {1, 2, 3, 0.1, 1};
+  const FireCase c = {1, 2, 3, 0.1, 1};
   const GlobalArray<float> f(std::vector<float>(2 * kFireHidden, 0.5f));
   const GlobalArray<double> sums(std::vector<double>(4 * kFireSegments, 1.0));
   const GlobalArray<int32_t> positions(std::vector<int32_t>(3, 1));

@@ -13,25 +13,24 @@
 #include "core/rng.h"
 #include "engine/support.h"
 #include "kernels/device.cuh"
+#include "mechanism_values.h"
 
 using namespace bamtrain;
+using namespace bamtrain::test;
 using engine::GlobalArray;
 using engine::With;
 
 namespace {
 
-constexpr size_t kTile = 4096;  // elements of a block
-const size_t kSizes[] = {0, 1, 3, 4, 255, kTile - 1, kTile, kTile + 1, 3 * kTile + 1234};
+constexpr size_t kFlatTile = 4096;  // elements of a block
+const size_t kSizes[] = {
+    0, 1, 3, 4, 255, kFlatTile - 1, kFlatTile, kFlatTile + 1, 3 * kFlatTile + 1234};
 
-std::vector<float> normal(const char* stream, size_t n) {
+std::vector<float> flat_normal(const char* stream, size_t n) {
   const Rng rng(6, stream);
   std::vector<float> x(n);
   for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(rng.normal(i));
   return x;
-}
-
-bool is_refused(const device::LaunchStatus& status) {
-  return status.code == device::LaunchStatus::kRefused;
 }
 
 double squared_norm(const GlobalArray<float>& x) {
@@ -56,7 +55,7 @@ void compare_squared_norm(const std::vector<float>& x) {
 TEST_CASE("add adds element by element, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);
-    const std::vector<float> a = normal("a", n), b = normal("b", n);
+    const std::vector<float> a = flat_normal("a", n), b = flat_normal("b", n);
     std::vector<float> sum(n);
     for (size_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
     GlobalArray<float> dst(a);
@@ -69,7 +68,7 @@ TEST_CASE("add adds element by element, whatever the size") {
 TEST_CASE("add in bf16 rounds the sum in fp32 once, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);
-    const std::vector<float> a = normal("a", n), b = normal("b", n);
+    const std::vector<float> a = flat_normal("a", n), b = flat_normal("b", n);
     GlobalArray<device::bf16> dst(n), src(n);
     for (size_t i = 0; i < n; ++i) {
       dst[i] = {bf16(a[i]).bits};
@@ -88,7 +87,7 @@ TEST_CASE("add in bf16 rounds the sum in fp32 once, whatever the size") {
 TEST_CASE("convert rounds like the host, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);
-    std::vector<float> x = normal("x", n);
+    std::vector<float> x = flat_normal("x", n);
     // Halfway to an even and to an odd neighbour, past the largest bf16, zero of either sign.
     const float special[] = {0x1.01p0f, 0x1.03p0f, std::numeric_limits<float>::max(), -0.0f,
                              INFINITY};
@@ -108,7 +107,7 @@ TEST_CASE("convert rounds like the host, whatever the size") {
 TEST_CASE("a squared norm is a sum in fp64, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);
-    compare_squared_norm(normal("x", n));
+    compare_squared_norm(flat_normal("x", n));
   }
   // fp32 would lose every element after the first.
   std::vector<float> small(20000, 1e-5f);
@@ -117,13 +116,13 @@ TEST_CASE("a squared norm is a sum in fp64, whatever the size") {
 }
 
 TEST_CASE("a squared norm of more tiles than blocks covers them all") {
-  std::vector<float> x(kernels::kSquaredNormScratch * kTile + 2 * kTile + 5);
+  std::vector<float> x(kernels::kSquaredNormScratch * kFlatTile + 2 * kFlatTile + 5);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 31);
   compare_squared_norm(x);
 }
 
 TEST_CASE("a squared norm has the same bits in every order of threads, warps and blocks") {
-  const GlobalArray<float> x(normal("x", 5 * kTile + 77));
+  const GlobalArray<float> x(flat_normal("x", 5 * kFlatTile + 77));
   const double first = squared_norm(x);
   for (const engine::Options& o : engine::schedules()) {
     const With with(o);

@@ -11,7 +11,7 @@ using namespace bamtrain::test;
 
 namespace {
 
-struct Case {
+struct GatedCase {
   size_t B, H, T;
   bool bias = false;
   size_t first_head = 0;
@@ -19,22 +19,22 @@ struct Case {
 
   size_t row() const { return before + 2 * H + after; }
 };
-constexpr Case kCases[] = {{1, 1, 1},
-                           {2, 3, 31, true, 0, 8, 5},
-                           {1, 5, 256, true, 3},
-                           {3, 4, 257, false, 2, 4, 0},
-                           {2, 2, 700, true, 0, 16, 7}};
+constexpr GatedCase kGatedCases[] = {{1, 1, 1},
+                                     {2, 3, 31, true, 0, 8, 5},
+                                     {1, 5, 256, true, 3},
+                                     {3, 4, 257, false, 2, 4, 0},
+                                     {2, 2, 700, true, 0, 16, 7}};
 
-constexpr float kBefore = 0.125f;  // what dbias holds before a backward pass
+constexpr float kGatedBefore = 0.125f;  // what dbias holds before a backward pass
 constexpr double kDelta = 0.5, kG = 1.5;
 
 template <class A>
-struct Run {
+struct GatedRun {
   Doubles gates, bias[2], dscale;  // inputs
   std::vector<int32_t> first;
   Doubles scale, dgates, dbias[2];
 
-  explicit Run(const Case& c) {
+  explicit GatedRun(const GatedCase& c) {
     gates = normal<A>("gates", c.B * c.T * c.row(), 2);
     dscale = normal<float>("dscale", c.B * c.H * c.T);
     for (size_t n = 0; n < c.B * c.T; ++n) {
@@ -52,7 +52,7 @@ struct Run {
     for (int k = 0; k < 2; ++k) {
       bias[k] = c.bias ? normal<float>(k == 0 ? "beta" : "gamma", c.H) : Doubles(c.H, 0);
       on_bias.emplace_back(elements<float>(bias[k]));
-      on_dbias.emplace_back(std::vector<float>(c.H, kBefore));
+      on_dbias.emplace_back(std::vector<float>(c.H, kGatedBefore));
     }
     kernels::GatedRows<A> in;
     in.gates = on_gates.data() + c.before;
@@ -88,11 +88,11 @@ double t_of(double u, double w, double n) {
 }
 
 template <class A>
-void check(const Case& c) {
+void check(const GatedCase& c) {
   INFO("B " << c.B << " H " << c.H << " T " << c.T << " bias " << c.bias);
-  const Run<A> r(c);
+  const GatedRun<A> r(c);
   Doubles scale, dgates(r.dgates.size(), 7), size(r.dgates.size(), 1);
-  Doubles dbias[2] = {Doubles(c.H, kBefore), Doubles(c.H, kBefore)};
+  Doubles dbias[2] = {Doubles(c.H, kGatedBefore), Doubles(c.H, kGatedBefore)};
   for (size_t b = 0; b < c.B; ++b) {
     for (size_t h = 0; h < c.H; ++h) {
       for (size_t t = 0; t < c.T; ++t) {
@@ -127,7 +127,7 @@ void check(const Case& c) {
 }  // namespace
 
 TEST_CASE("adaptive scales and their gradients agree with fp64") {
-  for (const Case& c : kCases) {
+  for (const GatedCase& c : kGatedCases) {
     check<float>(c);
     check<DeviceBf16>(c);
   }
@@ -135,7 +135,7 @@ TEST_CASE("adaptive scales and their gradients agree with fp64") {
 
 TEST_CASE("adaptive scales have the same bits in every order of threads, warps and blocks") {
   check_same_under_all_schedules([] {
-    const Run<DeviceBf16> r({2, 3, 300, true, 1, 3, 1});
+    const GatedRun<DeviceBf16> r({2, 3, 300, true, 1, 3, 1});
     Doubles all = r.scale;
     for (const Doubles* more : {&r.dgates, &r.dbias[0], &r.dbias[1]}) {
       all.insert(all.end(), more->begin(), more->end());

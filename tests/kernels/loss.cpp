@@ -15,14 +15,14 @@
 #include "kernels/device.cuh"
 
 using namespace bamtrain;
-using device::bf16;
 using engine::GlobalArray;
 using engine::With;
 using kernels::CrossEntropy;
 
 namespace {
 
-constexpr size_t kTile = 8192, kKept = 3 * kTile;  // logits: where the kernel changes its ways
+constexpr size_t kLossTile = 8192,
+                 kKept = 3 * kLossTile;  // logits: where the kernel changes its ways
 
 /// Rows of logits and their targets. Rows in memory are `padding` elements longer than they must
 /// be, and what lies past V is NaN.
@@ -51,10 +51,10 @@ Problem normal_problem(size_t R, size_t V, double deviation, size_t padding = 0)
   return p;
 }
 
-struct Results {
+struct LossResults {
   std::vector<float> losses;
   std::vector<std::vector<double>> dlogits;  // rows with their padding
-  bool operator==(const Results&) const = default;
+  bool operator==(const LossResults&) const = default;
 };
 
 GlobalArray<float> in_memory(const Problem& p) {
@@ -66,10 +66,10 @@ GlobalArray<float> in_memory(const Problem& p) {
 }
 
 double value(float x) { return static_cast<double>(x); }
-double value(bf16 x) { return static_cast<double>(device::to_float(x)); }
+double value(device::bf16 x) { return static_cast<double>(device::to_float(x)); }
 
 template <class A>
-Results run(const Problem& p, bool in_place = false, size_t extra_columns = 0) {
+LossResults run(const Problem& p, bool in_place = false, size_t extra_columns = 0) {
   GlobalArray<float> logits = in_memory(p), losses(p.R());
   const GlobalArray<int32_t> targets(p.targets);
   const size_t dlogits_row = in_place ? p.row() : (p.V() + 3) / 4 * 4 + extra_columns;
@@ -89,7 +89,7 @@ Results run(const Problem& p, bool in_place = false, size_t extra_columns = 0) {
     if (in_place) written = c.dlogits = logits.data();
   }
   REQUIRE(kernels::cross_entropy(c, nullptr).ok());
-  Results x;
+  LossResults x;
   x.losses = losses.values();
   for (size_t r = 0; r < p.R(); ++r) {
     x.dlogits.emplace_back();
@@ -103,7 +103,7 @@ Results run(const Problem& p, bool in_place = false, size_t extra_columns = 0) {
 std::vector<float> losses_alone(const Problem& p) {
   GlobalArray<float> logits = in_memory(p), losses(p.R());
   const GlobalArray<int32_t> targets(p.targets);
-  CrossEntropy<bf16> c;
+  CrossEntropy<device::bf16> c;
   c.R = static_cast<int64_t>(p.R());
   c.V = static_cast<int64_t>(p.V());
   c.losses = losses.data();
@@ -119,7 +119,7 @@ std::vector<float> losses_alone(const Problem& p) {
 /// |d| of d = z - highest, 1e-6 of the sum, 2^-22 of the factor and the product; then its rounding
 /// to A. Exponentials below 2^-126 are zero.
 template <class A>
-void compare(const Problem& p, const Results& found) {
+void compare(const Problem& p, const LossResults& found) {
   double worst_loss = 0, worst_gradient = 0;
   for (size_t r = 0; r < p.R(); ++r) {
     const std::vector<float>& z = p.logits[r];
@@ -152,8 +152,8 @@ void compare(const Problem& p, const Results& found) {
 
 template <class A>
 void compare_sizes() {
-  for (size_t V : {size_t{1}, size_t{2}, size_t{3}, size_t{5}, size_t{256}, size_t{2050}, kTile,
-                   kTile + 1, kKept - 3, kKept + 1, size_t{50257}}) {
+  for (size_t V : {size_t{1}, size_t{2}, size_t{3}, size_t{5}, size_t{256}, size_t{2050}, kLossTile,
+                   kLossTile + 1, kKept - 3, kKept + 1, size_t{50257}}) {
     const Problem p = normal_problem(V < 3000 ? 5 : 1, V, 3, V % 2 == 0 ? 8 : 0);
     INFO("V " << V);
     compare<A>(p, run<A>(p));
@@ -165,7 +165,7 @@ void compare_sizes() {
 
 TEST_CASE("cross entropy of any number of logits agrees with fp64, and pads rows with zeros") {
   SECTION("float") { compare_sizes<float>(); }
-  SECTION("bf16") { compare_sizes<bf16>(); }
+  SECTION("device::bf16") { compare_sizes<device::bf16>(); }
 }
 
 TEST_CASE("a row without a target has no loss and no gradient, whatever its logits") {
@@ -174,8 +174,9 @@ TEST_CASE("a row without a target has no loss and no gradient, whatever its logi
     p.targets[1] = kNoTarget;
     p.logits[1].assign(V, NAN);
     INFO("V " << V);
-    const Results wide = run<float>(p), in_place = run<float>(p, true), half = run<bf16>(p);
-    for (const Results& x : {wide, in_place, half}) {
+    const LossResults wide = run<float>(p), in_place = run<float>(p, true),
+                      half = run<device::bf16>(p);
+    for (const LossResults& x : {wide, in_place, half}) {
       CHECK(x.losses[1] == 0);
       CHECK(x.dlogits[1] == std::vector<double>(x.dlogits[1].size(), 0.0));
       CHECK(x.losses[0] > 0);
@@ -187,7 +188,7 @@ TEST_CASE("a row without a target has no loss and no gradient, whatever its logi
 
 TEST_CASE("zeros are written up to the end of a row far past its last logit") {
   const Problem p = normal_problem(2, 10, 1);
-  compare<float>(p, run<float>(p, false, 2 * kTile));
+  compare<float>(p, run<float>(p, false, 2 * kLossTile));
 }
 
 TEST_CASE("cross entropy keeps its accuracy where rows are hard") {
@@ -226,16 +227,16 @@ TEST_CASE("what d log2(e) loses in rounding is put back") {
 TEST_CASE("a logit of minus infinity has probability zero") {
   Problem p = normal_problem(2, 700, 2);
   for (size_t v = 0; v < 600; ++v) p.logits[0][v] = -INFINITY;
-  const Results found = run<float>(p);
+  const LossResults found = run<float>(p);
   compare<float>(p, found);
   CHECK(found.dlogits[0][17] == 0);
 }
 
 TEST_CASE("NaN and plus infinity make the loss of their row NaN, and of no other") {
   for (const float bad : {NAN, INFINITY}) {
-    for (const size_t at : {size_t{0}, kTile + 5, 2 * kTile}) {
+    for (const size_t at : {size_t{0}, kLossTile + 5, 2 * kLossTile}) {
       INFO(bad << " at " << at);
-      Problem p = normal_problem(2, 2 * kTile + 1, 2);
+      Problem p = normal_problem(2, 2 * kLossTile + 1, 2);
       const std::vector<float> good = losses_alone(p);
       p.logits[0][at] = bad;
       const std::vector<float> found = losses_alone(p);
@@ -248,18 +249,18 @@ TEST_CASE("NaN and plus infinity make the loss of their row NaN, and of no other
 TEST_CASE("gradients in the logits' own memory, and losses alone, have the same bits") {
   for (const size_t V : {size_t{11}, kKept + 4001}) {
     const Problem p = normal_problem(2, V, 3);
-    const Results apart = run<float>(p);
+    const LossResults apart = run<float>(p);
     CHECK(run<float>(p, true) == apart);
     CHECK(losses_alone(p) == apart.losses);
   }
 }
 
 TEST_CASE("cross entropy gives the same bits in every order of threads, warps and blocks") {
-  const Problem p = normal_problem(2, kTile + 77, 3);
-  const Results first = run<bf16>(p), first_in_place = run<float>(p, true);
+  const Problem p = normal_problem(2, kLossTile + 77, 3);
+  const LossResults first = run<device::bf16>(p), first_in_place = run<float>(p, true);
   for (const engine::Options& o : engine::schedules()) {
     const With with(o);
-    CHECK(run<bf16>(p) == first);
+    CHECK(run<device::bf16>(p) == first);
     CHECK(run<float>(p, true) == first_in_place);
   }
 }
@@ -322,14 +323,14 @@ TEST_CASE("cross entropy refuses what it does not take") {
     c.dlogits = f.data() + 24;
     c.dlogits_row = 16;
   }));
-  CrossEntropy<bf16> narrow;
+  CrossEntropy<device::bf16> narrow;
   narrow.R = 2;
   narrow.V = 10;
   narrow.losses = good.losses;
   narrow.logits = good.logits;
   narrow.logits_row = narrow.dlogits_row = 12;
   narrow.targets = good.targets;
-  narrow.dlogits = reinterpret_cast<bf16*>(f.data() + 24);
+  narrow.dlogits = reinterpret_cast<device::bf16*>(f.data() + 24);
   CHECK(kernels::cross_entropy(narrow, nullptr).code == device::LaunchStatus::kRefused);
   CHECK(kernels::sum_losses(nullptr, nullptr, -1, nullptr).code == device::LaunchStatus::kRefused);
 }

@@ -11,20 +11,20 @@ namespace {
 
 constexpr double kEps = 1e-5;
 
-struct Case {
+struct NormCase {
   size_t N, C;
   NormKind kind = NormKind::rmsnorm;
   bool branch = true, bias = false;
 };
 
-struct Inputs {
+struct NormInputs {
   Doubles residual, branch, weight, bias, dy, dsum, dweight, dbias;
 };
 
 template <class A>
-Inputs inputs_of(const Case& c) {
+NormInputs inputs_of(const NormCase& c) {
   const size_t n = c.N * c.C;
-  Inputs in;
+  NormInputs in;
   in.residual = normal<A>("residual", n, 2, 0.5);
   in.branch = normal<A>("branch", n);
   in.weight = normal<float>("weight", c.C, 0.3, 1);
@@ -36,14 +36,14 @@ Inputs inputs_of(const Case& c) {
   return in;
 }
 
-struct Results {
+struct NormResults {
   Doubles sum, y, stats, dsum, dweight, dbias;
 };
 
 /// The definitions in fp64, from a sum that is rounded to A.
 template <class A>
-Results truth_of(const Case& c, const Inputs& in) {
-  Results r{in.residual, Doubles(c.N * c.C), Doubles(2 * c.N), in.dsum, in.dweight, in.dbias};
+NormResults truth_of(const NormCase& c, const NormInputs& in) {
+  NormResults r{in.residual, Doubles(c.N * c.C), Doubles(2 * c.N), in.dsum, in.dweight, in.dbias};
   const auto C = static_cast<double>(c.C);
   const bool centred = c.kind == NormKind::layernorm;
   for (size_t n = 0; n < c.N; ++n) {
@@ -75,7 +75,7 @@ Results truth_of(const Case& c, const Inputs& in) {
 }
 
 template <class A>
-Results on_engine(const Case& c, const Inputs& in, bool in_place) {
+NormResults on_engine(const NormCase& c, const NormInputs& in, bool in_place) {
   GlobalArray<A> residual(elements<A>(in.residual)), separate(in.residual.size());
   GlobalArray<A>& sum = in_place ? residual : separate;
   const GlobalArray<A> branch(elements<A>(in.branch)), dy(elements<A>(in.dy));
@@ -117,11 +117,11 @@ Results on_engine(const Case& c, const Inputs& in, bool in_place) {
 }
 
 template <class A>
-void check(const Case& c, bool in_place) {
+void check(const NormCase& c, bool in_place) {
   INFO("N " << c.N << " C " << c.C << " kind " << static_cast<int>(c.kind) << " branch " << c.branch
             << " bias " << c.bias << " in place " << in_place);
-  const Inputs in = inputs_of<A>(c);
-  const Results truth = truth_of<A>(c, in), found = on_engine<A>(c, in, in_place);
+  const NormInputs in = inputs_of<A>(c);
+  const NormResults truth = truth_of<A>(c, in), found = on_engine<A>(c, in, in_place);
   CHECK(found.sum == truth.sum);  // one sum in fp32, one rounding
   // Sums over a row: kOctets 8 terms in a thread, then at most 13 in turn: 45 roundings, for
   // values of about 2.5 that are squared; all that follows is some ten operations more.
@@ -175,10 +175,10 @@ TEMPLATE_TEST_CASE("norms of one row and of many agree with fp64", "", float, De
 
 TEST_CASE("norms give the same bits in every order of threads, warps and blocks") {
   for (const size_t C : {24, 1096}) {
-    const Case c{34, C, NormKind::layernorm, true, true};
-    const Inputs in = inputs_of<DeviceBf16>(c);
+    const NormCase c{34, C, NormKind::layernorm, true, true};
+    const NormInputs in = inputs_of<DeviceBf16>(c);
     check_same_under_all_schedules([&] {
-      const Results r = on_engine<DeviceBf16>(c, in, true);
+      const NormResults r = on_engine<DeviceBf16>(c, in, true);
       Doubles all;
       for (const Doubles* x : {&r.sum, &r.y, &r.stats, &r.dsum, &r.dweight, &r.dbias}) {
         all.insert(all.end(), x->begin(), x->end());

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kPositions = 40;
 
-struct Case {
+struct RotationCase {
   size_t B, T, heads, D;
   size_t before = 0, after = 0;  // elements of a row on either side of the heads
   size_t gap = 0;                // between heads
@@ -20,14 +20,14 @@ struct Case {
   size_t row() const { return before + heads * head() + after; }
 };
 
-struct Inputs {
+struct RotationInputs {
   Doubles x, cosine, sine;
   std::vector<int32_t> positions;
 };
 
 template <class A>
-Inputs inputs_of(const Case& c) {
-  Inputs in;
+RotationInputs inputs_of(const RotationCase& c) {
+  RotationInputs in;
   in.x = normal<A>("x", c.B * c.T * c.row());
   for (size_t p = 0; p < kPositions; ++p) {
     for (size_t n = 0; n < c.D / 2; ++n) {
@@ -43,7 +43,7 @@ Inputs inputs_of(const Case& c) {
 }
 
 template <class A>
-Doubles rotated(const Case& c, const Inputs& in, bool inverse) {
+Doubles rotated(const RotationCase& c, const RotationInputs& in, bool inverse) {
   GlobalArray<A> x(elements<A>(in.x));
   const GlobalArray<float> cosine(elements<float>(in.cosine)), sine(elements<float>(in.sine));
   const GlobalArray<int32_t> positions(in.positions);
@@ -65,10 +65,10 @@ Doubles rotated(const Case& c, const Inputs& in, bool inverse) {
 }
 
 template <class A>
-void check(const Case& c, bool inverse) {
+void check(const RotationCase& c, bool inverse) {
   INFO("B " << c.B << " T " << c.T << " heads " << c.heads << " D " << c.D << " inverse "
             << inverse);
-  const Inputs in = inputs_of<A>(c);
+  const RotationInputs in = inputs_of<A>(c);
   Doubles truth = in.x, size(in.x.size(), 0);
   const size_t half = c.D / 2;
   for (size_t n = 0; n < c.B * c.T; ++n) {
@@ -111,8 +111,8 @@ TEMPLATE_TEST_CASE("rotations of what does not come in 16 bytes agree with fp64"
 }
 
 TEST_CASE("a rotation and its inverse undo each other") {
-  const Case c{2, 8, 2, 32};
-  Inputs in = inputs_of<float>(c);
+  const RotationCase c{2, 8, 2, 32};
+  RotationInputs in = inputs_of<float>(c);
   const Doubles before = in.x;
   in.x = rotated<float>(c, in, false);
   // Twice two products and a sum, and |x| of a pair at most doubles.
@@ -120,8 +120,8 @@ TEST_CASE("a rotation and its inverse undo each other") {
 }
 
 TEST_CASE("rotations give the same bits in every order of threads and blocks") {
-  const Case c{2, 9, 3, 32};
-  const Inputs in = inputs_of<DeviceBf16>(c);
+  const RotationCase c{2, 9, 3, 32};
+  const RotationInputs in = inputs_of<DeviceBf16>(c);
   check_same_under_all_schedules([&] { return rotated<DeviceBf16>(c, in, false); });
 }
 

@@ -9,23 +9,23 @@ using namespace bamtrain::test;
 
 namespace {
 
-struct Case {
+struct SumsCase {
   size_t B, H, T;
   size_t before = 0, after = 0;  // elements of a row on either side of the gates
 
   size_t row() const { return before + H + after; }
 };
-constexpr Case kCases[] = {
+constexpr SumsCase kSumsCases[] = {
     {1, 1, 1}, {2, 3, 31, 8, 5}, {1, 5, 32}, {3, 4, 33, 4, 0}, {2, 9, 700, 16, 7}};
 
-constexpr float kBefore = 0.125f;  // what dbias holds before a backward pass
+constexpr float kSumsBefore = 0.125f;  // what dbias holds before a backward pass
 
 template <class A>
-struct Run {
+struct SumsRun {
   Doubles gates, bias, dsums;  // inputs
   Doubles sums, dgates, dbias;
 
-  explicit Run(const Case& c) {
+  explicit SumsRun(const SumsCase& c) {
     gates = normal<A>("gates", c.B * c.T * c.row(), 2);
     bias = normal<float>("bias", c.H);
     dsums = normal<float>("dsums", c.B * c.H * c.T);
@@ -33,7 +33,7 @@ struct Run {
     const GlobalArray<float> on_bias(elements<float>(bias)), of_sums(elements<float>(dsums));
     GlobalArray<double> on_sums(c.B * c.H * c.T), scratch(c.B * c.H);
     GlobalArray<A> on_dgates(elements<A>(Doubles(gates.size(), 7)));
-    GlobalArray<float> on_dbias(std::vector<float>(c.H, kBefore));
+    GlobalArray<float> on_dbias(std::vector<float>(c.H, kSumsBefore));
     kernels::Gates<A> in;
     in.data = on_gates.data() + c.before;
     in.batch = static_cast<int64_t>(c.T * c.row());
@@ -59,10 +59,10 @@ struct Run {
 };
 
 template <class A>
-void check(const Case& c) {
+void check(const SumsCase& c) {
   INFO("B " << c.B << " H " << c.H << " T " << c.T);
-  const Run<A> r(c);
-  Doubles sums, dgates(r.dgates.size(), 7), dbias(c.H, kBefore), size(r.dgates.size(), 1);
+  const SumsRun<A> r(c);
+  Doubles sums, dgates(r.dgates.size(), 7), dbias(c.H, kSumsBefore), size(r.dgates.size(), 1);
   for (size_t b = 0; b < c.B; ++b) {
     for (size_t h = 0; h < c.H; ++h) {
       const auto gate = [&](size_t t) { return (b * c.T + t) * c.row() + c.before + h; };
@@ -93,7 +93,7 @@ void check(const Case& c) {
 }  // namespace
 
 TEST_CASE("running sums and their gradients agree with fp64") {
-  for (const Case& c : kCases) {
+  for (const SumsCase& c : kSumsCases) {
     check<float>(c);
     check<DeviceBf16>(c);
   }
@@ -101,7 +101,7 @@ TEST_CASE("running sums and their gradients agree with fp64") {
 
 TEST_CASE("running sums have the same bits in every order of threads, warps and blocks") {
   check_same_under_all_schedules([] {
-    const Run<DeviceBf16> r({2, 5, 70, 3, 1});
+    const SumsRun<DeviceBf16> r({2, 5, 70, 3, 1});
     Doubles all = r.sums;
     all.insert(all.end(), r.dgates.begin(), r.dgates.end());
     all.insert(all.end(), r.dbias.begin(), r.dbias.end());

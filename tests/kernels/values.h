@@ -23,6 +23,7 @@ using Doubles = std::vector<double>;
 /// Half the distance from 1 to the next number of A.
 template <class A>
 constexpr double kRoundoff = std::is_same_v<A, float> ? 0x1p-24 : 0x1p-8;
+constexpr double kBf16 = kRoundoff<DeviceBf16>;
 
 inline double value_of(float x) { return static_cast<double>(x); }
 inline double value_of(DeviceBf16 x) {
