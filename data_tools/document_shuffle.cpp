@@ -9,13 +9,25 @@
 #include "core/durable_file.h"
 
 namespace bamtrain {
+namespace {
+
+std::string bucket_name(size_t bucket) { return fmt::format("{:03}", bucket); }
+
+}  // namespace
+
+bool DocumentShuffle::is_bucket(const std::string& name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::string behind = bucket_name(kBuckets);
+  return name.size() == behind.size() && std::all_of(name.begin(), name.end(), is_digit) &&
+         name < behind;
+}
 
 DocumentShuffle::DocumentShuffle(const std::string& folder, int width, uint64_t seed,
                                  const State& state)
     : folder_(folder), rng_(seed, "bamdata.shuffle"), state_(state) {
   for (size_t b = 0; b < kBuckets; ++b) {
     buckets_[b] =
-        std::make_unique<DocumentSpill>(fmt::format("{}/{:03}", folder, b), width, state.bytes[b]);
+        std::make_unique<DocumentSpill>(folder + "/" + bucket_name(b), width, state.bytes[b]);
   }
 }
 

@@ -25,6 +25,9 @@ class DocumentShuffle : public DocumentSink {
     std::array<int64_t, kBuckets> bytes = {};  // of the files
   };
 
+  /// Whether a file of its folder has this name: "000".
+  static bool is_bucket(const std::string& name);
+
   /// `folder` exists, and holds what `sync` returned `state` for. `width`: bytes of a token, 2
   /// or 4.
   DocumentShuffle(const std::string& folder, int width, uint64_t seed, const State& state);

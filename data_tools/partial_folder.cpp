@@ -7,6 +7,10 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "data/manifest.h"
+#include "data_tools/document_shuffle.h"
+#include "data_tools/shard_folders.h"
+#include "data_tools/tokenize_journal.h"
 
 namespace bamtrain {
 
@@ -20,6 +24,40 @@ void remove_content(const std::string& folder) {
     if (entry.path().filename() != FolderLock::kName) entries.push_back(entry.path().string());
   }
   for (const std::string& entry : entries) remove_tree(entry);
+}
+
+/// The name under which what is written as `name` appears: the same, or that of an AtomicFile.
+fs::path final_name(const fs::path& name) {
+  for (const char* file : {TokenizeJournal::kName, kManifestName, kPartName}) {
+    if (is_temporary_of(name.filename().string(), file)) return name.parent_path() / file;
+  }
+  return name;
+}
+
+/// Whether `bamdata tokenize` makes an entry of this type under this name in a PartialFolder.
+bool is_partial_entry(const fs::path& name, fs::file_type type) {
+  const bool is_folder = type == fs::file_type::directory;
+  if (*name.begin() == PartialFolder::kOutput) {
+    const fs::path within = name.lexically_relative(PartialFolder::kOutput);
+    return within == "." ? is_folder : is_shard_entry(final_name(within), type);
+  }
+  if (is_folder) return name == PartialFolder::kShuffle;
+  if (type != fs::file_type::regular) return false;
+  if (name.parent_path() == PartialFolder::kShuffle) {
+    return DocumentShuffle::is_bucket(name.filename().string());
+  }
+  const fs::path file = final_name(name);
+  return file == FolderLock::kName || file == PartialFolder::kHeld ||
+         file == TokenizeJournal::kName;
+}
+
+/// The first entry of a folder that has another name or type, or nothing.
+std::string foreign_partial_entry(const std::string& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path name = entry.path().lexically_relative(folder);
+    if (!is_partial_entry(name, entry.symlink_status().type())) return name.string();
+  }
+  return {};
 }
 
 }  // namespace
@@ -45,10 +83,21 @@ bool PartialFolder::is_one(const std::string& path) {
   const auto has = [&](const char* name) {
     return fs::symlink_status(path + "/" + name, reason).type() == fs::file_type::regular;
   };
-  if (!has(FolderLock::kName) && !has(kJournal)) {
-    refuse("a folder with " + first->path().filename().string() + ", without " + FolderLock::kName +
-           " and " + kJournal);
+  if (has(TokenizeJournal::kName)) {
+    read_journal(path + "/" + TokenizeJournal::kName);
+    return true;
   }
+  if (!has(FolderLock::kName)) {
+    refuse("a folder with " + first->path().filename().string() + ", without " + FolderLock::kName +
+           " and " + TokenizeJournal::kName);
+  }
+  std::string foreign;
+  try {
+    foreign = foreign_partial_entry(path);
+  } catch (const fs::filesystem_error& e) {
+    refuse("a folder that cannot be read: " + e.code().message());
+  }
+  if (!foreign.empty()) refuse("a folder with " + foreign + ", without " + TokenizeJournal::kName);
   return true;
 }
 

@@ -11,17 +11,23 @@
 namespace bamtrain {
 
 /// Work on NAME takes place in NAME.partial, in which one process at a time can be: the complete
-/// folder is made as output(), beside it lies what tells how far it is.
+/// folder is made as output(), beside it lie the journal (TokenizeJournal), which says how far it
+/// is, and documents that wait.
 class PartialFolder {
  public:
-  /// The file in which its user says how far the work is.
-  static constexpr const char* kJournal = "progress.json";
+  static constexpr const char* kOutput = "output";
+  /// The file of documents held for validation (ValidationSplit).
+  static constexpr const char* kHeld = "held";
+  /// The folder of documents that wait for their order (DocumentShuffle).
+  static constexpr const char* kShuffle = "shuffle";
 
   /// Where work on `final_path` takes place; its symbolic links are followed.
   static std::string place_of(const std::string& final_path);
   /// Whether `path` is such a folder; false where nothing is there. Error (io) for what this class
   /// did not make, of which nothing may be removed: a symbolic link, a file, and a folder with
-  /// content but neither the lock, which comes first and goes last, nor the journal.
+  /// content that has no journal, unless it has the lock, which comes first and goes last, and
+  /// holds nothing but what `bamdata tokenize` makes. Other folders have such a lock, those of runs
+  /// among them. Errors: also as read_journal.
   static bool is_one(const std::string& path);
   /// Removes such a folder, the lock last: whoever comes before finds it held.
   static void remove(const std::string& path);
@@ -35,7 +41,7 @@ class PartialFolder {
   PartialFolder& operator=(const PartialFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  std::string output() const { return path_ + "/output"; }
+  std::string output() const { return path_ + "/" + kOutput; }
 
   /// Removes what is in it, and with it what was to be kept.
   void clear();

@@ -18,14 +18,8 @@ namespace fs = std::filesystem;
 /// The first entry that `bamdata tokenize` would not have written, or nothing.
 std::string foreign_entry(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::path name = fs::relative(entry.path(), folder);
-    const std::string last = name.filename().string();
-    const bool in_set = name.parent_path() == "train" || name.parent_path() == "val";
-    const bool known =
-        entry.is_directory()
-            ? name == "train" || name == "val"
-            : (in_set && (last == kManifestName || last.ends_with(".bin"))) || name == kPartName;
-    if (!known || entry.is_symlink()) return name.string();
+    const fs::path name = entry.path().lexically_relative(folder);
+    if (!is_shard_entry(name, entry.symlink_status().type())) return name.string();
   }
   return {};
 }
@@ -47,6 +41,14 @@ std::string describe_set(const std::string& path, const Manifest& m) {
   return fmt::format("{}: {}, {}, {}\n", printable(path), counted(m.tokens, "token"),
                      counted(m.documents, "document"),
                      counted(static_cast<int64_t>(m.shards.size()), "shard"));
+}
+
+bool is_shard_entry(const fs::path& name, fs::file_type type) {
+  if (type == fs::file_type::directory) return name == "train" || name == "val";
+  if (type != fs::file_type::regular) return false;
+  const std::string last = name.filename().string();
+  const bool in_set = name.parent_path() == "train" || name.parent_path() == "val";
+  return (in_set && (last == kManifestName || last.ends_with(".bin"))) || name == kPartName;
 }
 
 OutputFolder::MayReplace may_replace_shards(bool overwrite) {

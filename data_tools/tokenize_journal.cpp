@@ -16,7 +16,9 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 28;
-constexpr const char* kRemedy = "remove the folder, and begin anew";
+// Whoever wrote the file may want what lies beside it.
+constexpr const char* kRemedy =
+    "it is no journal of `bamdata tokenize`: move its folder away, or choose another --output";
 
 OrderedJson writer_state_json(const ShardSetWriter::State& state) {
   OrderedJson list = OrderedJson::array();
@@ -58,13 +60,14 @@ DocumentShuffle::State shuffle_of(const JsonObject& o) {
 }
 
 TokenizeJournal parse(const std::string& text, const JsonPlace& where) {
-  const Json json = parse_json(text, {where.text, ExitCode::data, kRemedy});
+  const Json json = parse_json(text, {where.text, where.code, kRemedy});
   const JsonObject o(json, where);
   if (const int64_t format = o.count("format"); format != TokenizeJournal::kFormat) {
     (where / "format").refuse(std::to_string(TokenizeJournal::kFormat), std::to_string(format));
   }
   TokenizeJournal j;
-  // The order of the settings is that in which they are compared.
+  o.object("settings");
+  // Their order is that in which they are compared.
   j.settings = OrderedJson::parse(text).at("settings");
   j.position = {static_cast<size_t>(o.count("input")), o.count("documents_of_input")};
   j.text_bytes = o.count("text_bytes");
@@ -94,7 +97,7 @@ TokenizeJournal parse(const std::string& text, const JsonPlace& where) {
 
 TokenizeJournal read_journal(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check the path, permissions and the disk");
-  const JsonPlace where{path, ExitCode::data, kRemedy};
+  const JsonPlace where{path, ExitCode::io, kRemedy};
   if (file.bytes() > kMostBytes) {
     where.refuse("at most " + std::to_string(kMostBytes) + " bytes", std::to_string(file.bytes()));
   }

@@ -10,14 +10,13 @@
 #include "data_tools/document_shuffle.h"
 #include "data_tools/document_text.h"
 #include "data_tools/inputs.h"
-#include "data_tools/partial_folder.h"
 #include "data_tools/shard_set_writer.h"
 #include "data_tools/validation_split.h"
 
 namespace bamtrain {
 
 struct TokenizeJournal {
-  static constexpr const char* kName = PartialFolder::kJournal;
+  static constexpr const char* kName = "progress.json";
   static constexpr int64_t kFormat = 1;
 
   /// What the bytes of the output depend on, by the names of the command line: a process with other
@@ -40,8 +39,8 @@ struct TokenizeJournal {
   std::string finished;
 };
 
-/// Error (ExitCode::data) naming file and field for anything that write_journal does not write,
-/// (ExitCode::io) where the file cannot be read.
+/// Error (ExitCode::io) naming file and field for anything that write_journal does not write, and
+/// where the file cannot be read.
 TokenizeJournal read_journal(const std::string& path);
 
 /// The file holds the former journal or this one, whatever happens. Error (ExitCode::io).

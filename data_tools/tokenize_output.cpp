@@ -35,7 +35,7 @@ std::string journal_in(const std::string& folder) { return folder + "/" + Tokeni
 /// Whether the output that the journal speaks of is still in the folder, and not in its place: what
 /// it replaced there, another set or none, is then where it was.
 bool has_finished(const std::string& folder, const TokenizeJournal& journal) {
-  const std::string manifest = folder + "/output/train/" + kManifestName;
+  const std::string manifest = folder + "/" + PartialFolder::kOutput + "/train/" + kManifestName;
   return fs::exists(manifest) && sha256_file(manifest) == journal.finished;
 }
 
@@ -93,15 +93,15 @@ void TokenizeOutput::open(const Tokenizer& tokenizer) {
     val_.emplace(val, tokenizer, options_.shard_tokens, journal_.val);
   }
   if (options_.shuffle) {
-    const std::string spill = folder_.path() + "/shuffle";
+    const std::string spill = folder_.path() + "/" + PartialFolder::kShuffle;
     make_folders(spill);
     shuffle_.emplace(spill, width, *options_.shuffle,
                      journal_.shuffle.value_or(DocumentShuffle::State()));
   }
   DocumentSink* sink = &*train_;
   if (shuffle_) sink = &*shuffle_;
-  split_.emplace(share, sink, val_ ? &*val_ : nullptr, folder_.path() + "/held", width,
-                 journal_.split);
+  split_.emplace(share, sink, val_ ? &*val_ : nullptr, folder_.path() + "/" + PartialFolder::kHeld,
+                 width, journal_.split);
 }
 
 /// What a file holds comes to the disk before the journal that counts on it.

@@ -51,7 +51,19 @@ def a_file(partial, choose):
     partial.write_bytes(choose.randbytes(choose.randrange(200)))
 
 
-KINDS = (a_folder, a_folder, a_link, a_link, a_link_to_an_empty_folder, a_link_to_nothing, empty_folders, a_file)
+def a_run(partial, choose):
+    a_folder(partial, choose)
+    (partial / ".lock").write_text("12345")
+
+
+def another_journal(partial, choose):
+    if choose.randrange(2):
+        a_run(partial, choose)
+    partial.mkdir(exist_ok=True)
+    (partial / "progress.json").write_text(choose.choice(("", "[]", '{"step": 3}', '{"format": 1}', "half\n")))
+
+
+KINDS = (a_folder, a_folder, a_run, another_journal, a_link, a_link, a_link_to_an_empty_folder, a_link_to_nothing, empty_folders, a_file)
 
 
 def tree(*tops):

@@ -141,12 +141,10 @@ int lock_file(int descriptor, int how) {
 /// removed, another user's perhaps, is of no consequence for the work at hand.
 void remove_leftovers(const std::string& path) {
   const std::string file = std::filesystem::path(path).filename().string();
-  const size_t chance = file.size() + std::string_view(".tmp-").size();
   std::error_code failure;
   for (std::filesystem::directory_iterator it(parent_folder(path), failure), end;
        !failure && it != end; it.increment(failure)) {
-    const std::string name = it->path().filename().string();
-    if (name.size() != chance + 8 || name != temporary_name(file, name.substr(chance, 4))) continue;
+    if (!is_temporary_of(it->path().filename().string(), file)) continue;
     const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     const int descriptor = ::open(it->path().c_str(), flags);
     if (descriptor < 0) continue;
@@ -179,6 +177,11 @@ int create_unnamed(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_temporary_of(const std::string& name, const std::string& file) {
+  const size_t chance = file.size() + std::string_view(".tmp-").size();
+  return name.size() == chance + 8 && name == temporary_name(file, name.substr(chance, 4));
+}
 
 void set_file_fault(FileFault fault) { g_fault = fault; }
 

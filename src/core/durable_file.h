@@ -103,6 +103,10 @@ class AtomicFile {
   int lock_ = -1;  // the same file, open until commit has ended
 };
 
+/// Whether `name` is one of those under which the bytes of an AtomicFile lie whose own name,
+/// without its folder, is `file`.
+bool is_temporary_of(const std::string& name, const std::string& file);
+
 void make_folder(const std::string& path);
 /// Makes the folder and those above it that are missing, each on the disk when it is done. There
 /// already: no error.

@@ -13,18 +13,20 @@
 namespace bamtrain::testing {
 
 /// Whether a process that does `work` is killed before its operation on files number `n`, from 0
-/// on; if not, it ends well. `exchange`: what file systems say that cannot exchange two names.
+/// on; if not, it ends well. `exchange`: what file systems say that cannot exchange two names;
+/// `unnamed`: those that have no files without a name.
 template <class F>
-bool dies_before(int n, F&& work, int exchange = 0) {
-  static int left, of_exchange;
+bool dies_before(int n, F&& work, int exchange = 0, int unnamed = 0) {
+  static int left, of_exchange, of_unnamed;
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     left = n;
     of_exchange = exchange;
+    of_unnamed = unnamed;
     set_file_fault([](FileOp op, const std::string&, const std::string&) {
       if (left-- == 0) ::kill(::getpid(), SIGKILL);
-      return op == FileOp::exchange ? of_exchange : 0;
+      return op == FileOp::exchange ? of_exchange : op == FileOp::create_unnamed ? of_unnamed : 0;
     });
     try {
       work();

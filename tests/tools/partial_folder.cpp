@@ -13,6 +13,7 @@
 #include "catch.h"
 #include "core/durable_file.h"
 #include "data_tools/shard_folders.h"
+#include "tools/killed_process.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -109,16 +110,119 @@ TEST_CASE("what another program made under the name of the work is refused, and 
   refused("a folder with notes, without .lock and progress.json");
   CHECK(names_in(partial) == Names{"notes"});
   CHECK(read_bytes(partial + "/notes/a.txt") == "notes");
-  // Either of the two files is the work's own, and so is a folder in which nothing is yet.
-  for (const char* name : {".lock", "progress.json"}) {
-    write_bytes(partial + "/" + name, "");
-    CHECK(PartialFolder::is_one(partial));
-    fs::remove(partial + "/" + name);
-  }
   fs::remove_all(partial);
   CHECK_FALSE(PartialFolder::is_one(partial));
   fs::create_directory(partial);
   CHECK(PartialFolder::is_one(partial));
+  write_bytes(partial + "/.lock", "");
+  CHECK(PartialFolder::is_one(partial));
+}
+
+/// Makes the file, or the folder where the name ends with a slash, and folders above it.
+void make_entry(const std::string& path) {
+  fs::create_directories(fs::path(path).parent_path());
+  if (!path.ends_with('/')) write_bytes(path, "mine");
+}
+
+TEST_CASE("a folder with a lock is the work's only where it holds no other names") {
+  const TemporaryFolder folder;
+  const std::string partial = folder.file("set.partial"), lock = partial + "/.lock";
+  const auto has = [&](const Names& names) {
+    fs::remove_all(partial);
+    fs::create_directory(partial);
+    write_bytes(lock, "123");
+    for (const std::string& name : names) make_entry(partial + "/" + name);
+  };
+  for (const std::string foreign : {"run.json",
+                                    "metrics.jsonl",
+                                    "train/",
+                                    "manifest.json",
+                                    "000000.bin",
+                                    "output.txt",
+                                    "000",
+                                    "progress.json.tmp-abcdefgh",
+                                    "progress.json/",
+                                    "held/",
+                                    "output",
+                                    "output/a.txt",
+                                    "output/val",
+                                    "output/train/a.txt",
+                                    "output/train/train/",
+                                    "output/train/.bin/",
+                                    "output/train/progress.json",
+                                    "shuffle",
+                                    "shuffle/256",
+                                    "shuffle/0",
+                                    "shuffle/00a",
+                                    "shuffle/000/"}) {
+    INFO(foreign);
+    has({foreign});
+    const std::string message = error_of(
+        ExitCode::io, [&] { PartialFolder(folder.file("set"), may_replace_shards(true)); });
+    const std::string name = foreign.substr(0, foreign.find_last_not_of('/') + 1);
+    const std::string above = foreign.substr(0, foreign.find('/'));
+    INFO(message);
+    CHECK((contains(message, "found a folder with " + name + ", without progress.json") ||
+           (above == "train" && contains(message, "found a folder with train,"))));
+    CHECK(contains(message, "remedy: move it away, or choose another --output"));
+    CHECK(fs::exists(partial + "/" + foreign));
+    CHECK(read_bytes(lock) == "123");
+  }
+  has({});
+  fs::create_symlink(lock, partial + "/held");
+  CHECK(contains(error_of(ExitCode::io, [&] { PartialFolder::is_one(partial); }), "with held,"));
+
+  has({"held", "shuffle/000", "shuffle/255", "output/part.json", "output/train/manifest.json",
+       "output/train/000000.bin", "output/val/web-1.bin"});
+  CHECK(PartialFolder::is_one(partial));
+  { PartialFolder(folder.file("set"), may_replace_shards(true)); }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("the file that a killed process leaves of a journal or manifest is the work's own") {
+  const TemporaryFolder folder;
+  const std::string partial = folder.file("set.partial");
+  for (const std::string name :
+       {"progress.json", "output/part.json", "output/train/manifest.json"}) {
+    INFO(name);
+    fs::remove_all(partial);
+    fs::create_directories(partial + "/output/train");
+    write_bytes(partial + "/.lock", "");
+    // In the midst of `commit` it has a name in every file system.
+    const auto commit = [&] {
+      AtomicFile file(partial + "/" + name);
+      file.commit();
+    };
+    const std::string place = fs::path(partial + "/" + name).parent_path().string();
+    const size_t before = names_in(place).size();
+    for (int n = 0; names_in(place).size() == before; ++n) REQUIRE(dies_before(n, commit));
+    CHECK_FALSE(fs::exists(partial + "/" + name));
+    CHECK(PartialFolder::is_one(partial));
+  }
+}
+
+TEST_CASE("another program's progress.json is refused by what it holds, and stays") {
+  const TemporaryFolder folder;
+  const std::string partial = folder.file("set.partial");
+  fs::create_directory(partial);
+  for (const bool lock : {false, true}) {
+    if (lock) write_bytes(partial + "/.lock", "123");
+    for (const std::string content :
+         {"", "half", "[]", "{\"step\": 3}", "{\"format\": 1}", "{\"format\": 2}"}) {
+      INFO(content);
+      write_bytes(partial + "/progress.json", content);
+      const std::string message = error_of(
+          ExitCode::io, [&] { PartialFolder(folder.file("set"), may_replace_shards(true)); });
+      INFO(message);
+      CHECK(contains(message, partial + "/progress.json:"));
+      CHECK(contains(message,
+                     "it is no journal of `bamdata tokenize`: move its folder away, or "
+                     "choose another --output"));
+      CHECK_FALSE(contains(message, "remove"));
+      CHECK(read_bytes(partial + "/progress.json") == content);
+      CHECK((!lock || read_bytes(partial + "/.lock") == "123"));
+    }
+  }
 }
 
 TEST_CASE("wherever a process is killed that commits, the place has a whole set") {

@@ -127,6 +127,27 @@ TEST_CASE("a folder that has the name of the work by chance stays, whatever the 
   }
 }
 
+TEST_CASE("the folder of a run that has the name of the work stays") {
+  const TemporaryFolder folder;
+  const TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  const std::string run_folder = o.output + ".partial";
+  fs::create_directories(run_folder + "/checkpoints/step-40");
+  for (const char* name : {".lock", "config.json", "metrics.jsonl", "checkpoints/step-40/a"}) {
+    write_bytes(run_folder + "/" + name, "123");
+  }
+  for (const bool journal : {false, true}) {
+    if (journal) write_bytes(run_folder + "/progress.json", "{\"step\": 40}\n");
+    const auto before = hashes(run_folder);
+    const std::string message = error_of(ExitCode::io, [&] { run(o); });
+    INFO(message);
+    CHECK(contains(message, run_folder));
+    CHECK(contains(message, "choose another --output"));
+    CHECK_FALSE(contains(message, "remove"));
+    CHECK(hashes(run_folder) == before);
+    CHECK_FALSE(fs::exists(o.output));
+  }
+}
+
 TEST_CASE("an empty output folder is taken, a file is not") {
   const TemporaryFolder folder;
   TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);

@@ -98,6 +98,42 @@ TEST_CASE("wherever a process is killed, the next ones go on to the same bytes")
   }
 }
 
+TEST_CASE("whatever a killed process leaves, the next one knows it for its own") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, numbered_lines(60), DocumentKind::line);
+  o.shard_tokens = 1000;
+  o.overwrite = true;
+  o.checkpoint_seconds = 1000;  // no journal
+  int unnamed = 0;
+  SECTION("documents held for validation") { o.validation.documents = 20; }
+  SECTION("a part of a set") {
+    o.validation.fraction = 0.2;
+    o.input.paths.push_back(folder.file("more.txt"));
+    write_bytes(o.input.paths[1], numbered_lines(60));
+    o.part = {1, 2};
+  }
+  SECTION("with journals, where every file has a name from the first") {
+    o.checkpoint_seconds = 0;
+    unnamed = EOPNOTSUPP;
+  }
+  run(o);
+  const auto expected = hashes(o.output);
+  bool died = true;
+  for (int n = 0; died; ++n) {
+    INFO("killed before operation " << n);
+    fs::remove_all(o.output);
+    fs::create_directories(o.output + "/val");
+    write_bytes(o.output + "/val/web.bin", "former");
+    died = dies_before(
+        n, [&] { run(o); }, 0, unnamed);
+    PartialFolder::is_one(o.output + ".partial");
+    if (n % 8 == 0) run(o);
+    if (n % 8 == 0 || !died) CHECK(hashes(o.output) == expected);
+    fs::remove_all(o.output + ".partial");
+    REQUIRE((!died || n < 1000));
+  }
+}
+
 TEST_CASE("after an error in the text the work goes on, in another way with bad UTF-8 too") {
   const TemporaryFolder folder, other;
   TokenizeOptions o = small_steps(folder), whole = small_steps(other);
@@ -155,9 +191,9 @@ TEST_CASE("a damaged journal is refused, and so are shards that are not as it sa
   const std::string path = folder.file("out.partial/progress.json"), journal = read_bytes(path);
   REQUIRE(contains(journal, "\"finished\": \"\""));
   write_bytes(path, journal.substr(0, journal.size() / 2));
-  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "progress.json"));
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "progress.json"));
   write_bytes(path, "{\"format\": 2}");
-  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "progress.json: format"));
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "progress.json: format"));
   write_bytes(path, journal);
   const std::string shard = folder.file("out.partial/output/train/000000.bin");
   const std::string bytes = read_bytes(shard);
