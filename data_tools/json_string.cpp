@@ -19,19 +19,90 @@ struct Range {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/// Puts the UTF-8 of a code point at `to`; how many bytes.
+size_t put_utf8(char* to, int code) {
+  const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) {
+    to[0] = static_cast<char>(code);
+    return 1;
+  }
+  if (code < 0x800) {
+    to[0] = static_cast<char>(0xC0 | code >> 6);
+    to[1] = tail(0);
+    return 2;
+  }
+  if (code < 0x10000) {
+    to[0] = static_cast<char>(0xE0 | code >> 12);
+    to[1] = tail(6);
+    to[2] = tail(0);
+    return 3;
+  }
+  to[0] = static_cast<char>(0xF0 | code >> 18);
+  to[1] = tail(12);
+  to[2] = tail(6);
+  to[3] = tail(0);
+  return 4;
+}
+
+/// Goes behind the byte or the escape at text[*at], and puts what it stands for at `to`; how many
+/// bytes, never more than it has. REQUIRES: Scanner has gone over the string.
+size_t put_unescaped(std::string_view text, size_t* at, char* to) {
+  constexpr std::string_view kNames = "bfnrt", kCharacters = "\b\f\n\r\t";
+  char c = text[(*at)++];
+  if (c != '\\') {
+    *to = c;
+    return 1;
+  }
+  c = text[(*at)++];
+  if (c != 'u') {
+    const size_t name = kNames.find(c);
+    *to = name == std::string_view::npos ? c : kCharacters[name];
+    return 1;
+  }
+  int code = code_unit_at(text, *at);
+  *at += 4;
+  if (is_high_surrogate(code)) {
+    code = 0x10000 + ((code - 0xD800) << 10) + (code_unit_at(text, *at + 2) - 0xDC00);
+    *at += 6;
+  }
+  return put_utf8(to, code);
+}
+
+/// The bytes of a string without its escapes, one after the other.
+class StringBytes {
+ public:
+  StringBytes(std::string_view text, size_t begin) : text_(text), at_(begin) {}
+
+  /// The next one; -1 behind the last.
+  int next() {
+    if (next_ == held_) {
+      if (text_[at_] == '"') return -1;
+      held_ = put_unescaped(text_, &at_, bytes_);
+      next_ = 0;
+    }
+    return static_cast<unsigned char>(bytes_[next_++]);
+  }
+
+ private:
+  std::string_view text_;
+  size_t at_, next_ = 0, held_ = 0;
+  char bytes_[4] = {};
+};
+
 /// Reads JSON (RFC 8259) and builds nothing. Each function goes behind what it is named after, and
 /// is false where that is not there.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
 
-  /// An object, and nothing behind it, of which `*string` is the member `field`.
+  /// An object, and nothing behind it, of which `*string` is the member `field`: empty for null.
   bool object_with(std::string_view field, Range* string) {
     bool found = false;
-    const auto member = [&](std::string_view key) {
-      if (key != field) return value(1);
+    const auto member = [&](size_t key) {
+      if (!is_string(key, field)) return value(1);
       found = true;
-      return this->string(string);
+      *string = {};
+      return take("null") || this->string(string);
     };
     return members(member) && found && at_ == text_.size();
   }
@@ -53,13 +124,43 @@ class Scanner {
     while (is_next(' ') || is_next('\t') || is_next('\r') || is_next('\n')) ++at_;
   }
 
-  /// An object whose keys differ and have no escapes; member(key) goes behind the value of each.
+  /// Whether the string that begins at `begin` stands for `bytes`.
+  bool is_string(size_t begin, std::string_view bytes) const {
+    StringBytes found(text_, begin);
+    for (const char c : bytes) {
+      if (found.next() != static_cast<unsigned char>(c)) return false;
+    }
+    return found.next() < 0;
+  }
+
+  /// Of two strings, where they begin.
+  bool is_lower(size_t a, size_t b) const {
+    StringBytes of_a(text_, a), of_b(text_, b);
+    for (;;) {
+      const int x = of_a.next(), y = of_b.next();
+      if (x != y) return x < y;
+      if (x < 0) return false;
+    }
+  }
+
+  /// Whether the keys from number `first` on differ; they are keys_ no longer.
+  bool differ(size_t first) {
+    const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto lower = [this](size_t a, size_t b) { return is_lower(a, b); };
+    const auto same = [this](size_t a, size_t b) { return !is_lower(a, b); };  // in their order
+    std::sort(begin, keys_.end(), lower);
+    const bool all = std::adjacent_find(begin, keys_.end(), same) == keys_.end();
+    keys_.resize(first);
+    return all;
+  }
+
+  /// An object whose keys differ; member(begin of the key) goes behind the value of each.
   template <class F>
   bool members(const F& member) {
     space();
     if (!take('{')) return false;
     space();
-    std::vector<std::string_view> keys;
+    const size_t first = keys_.size();
     if (!take('}')) {
       do {
         Range key;
@@ -68,15 +169,14 @@ class Scanner {
         space();
         if (!take(':')) return false;
         space();
-        keys.push_back(text_.substr(key.begin, key.end - key.begin));
-        if (keys.back().find('\\') != std::string_view::npos || !member(keys.back())) return false;
+        keys_.push_back(key.begin);
+        if (!member(key.begin)) return false;
         space();
       } while (take(','));
       if (!take('}')) return false;
     }
     space();
-    std::sort(keys.begin(), keys.end());
-    return std::adjacent_find(keys.begin(), keys.end()) == keys.end();
+    return differ(first);
   }
 
   bool list(int level) {
@@ -99,7 +199,7 @@ class Scanner {
     if (is_next('{') || is_next('[')) {
       if (level >= kDeepestLevel) return false;
       if (is_next('[')) return list(level + 1);
-      return members([&](std::string_view) { return value(level + 1); });
+      return members([&](size_t) { return value(level + 1); });
     }
     return take("true") || take("false") || take("null") || number();
   }
@@ -148,57 +248,13 @@ class Scanner {
   std::string_view text_;
   size_t at_ = 0;
   int64_t values_ = 0;
+  std::vector<size_t> keys_;  // of the objects around, where they begin
 };
-
-/// Puts the UTF-8 of a code point at `to`; how many bytes.
-size_t put_utf8(char* to, int code) {
-  const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
-  if (code < 0x80) {
-    to[0] = static_cast<char>(code);
-    return 1;
-  }
-  if (code < 0x800) {
-    to[0] = static_cast<char>(0xC0 | code >> 6);
-    to[1] = tail(0);
-    return 2;
-  }
-  if (code < 0x10000) {
-    to[0] = static_cast<char>(0xE0 | code >> 12);
-    to[1] = tail(6);
-    to[2] = tail(0);
-    return 3;
-  }
-  to[0] = static_cast<char>(0xF0 | code >> 18);
-  to[1] = tail(12);
-  to[2] = tail(6);
-  to[3] = tail(0);
-  return 4;
-}
 
 /// Replaces the escapes of a string that Scanner has gone over: none is shorter than its text.
 void unescape(std::string* text) {
-  constexpr std::string_view kNames = "bfnrt", kCharacters = "\b\f\n\r\t";
   size_t to = 0;
-  for (size_t at = 0; at < text->size();) {
-    char c = (*text)[at++];
-    if (c != '\\') {
-      (*text)[to++] = c;
-      continue;
-    }
-    c = (*text)[at++];
-    if (c != 'u') {
-      const size_t name = kNames.find(c);
-      (*text)[to++] = name == std::string_view::npos ? c : kCharacters[name];
-      continue;
-    }
-    int code = code_unit_at(*text, at);
-    at += 4;
-    if (is_high_surrogate(code)) {
-      code = 0x10000 + ((code - 0xD800) << 10) + (code_unit_at(*text, at + 2) - 0xDC00);
-      at += 6;
-    }
-    to += put_utf8(text->data() + to, code);
-  }
+  for (size_t at = 0; at < text->size();) to += put_unescaped(*text, &at, text->data() + to);
   text->resize(to);
 }
 

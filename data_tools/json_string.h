@@ -8,11 +8,11 @@
 
 namespace bamtrain {
 
-/// The string that the object in `line` has as `field`, in the memory of the line, which is moved
-/// from. None, and the line is as it was, where it has none: for what is no JSON object, a member
-/// that is absent, there twice or no string, escapes in keys and surrogates without their other
-/// half, as well as for more levels and values than parse_json takes. Whoever parses it can say
-/// which.
+/// The string that the object in `line` has as `field`, "" for null, in the memory of the line,
+/// which is moved from; beside it 8 bytes for each key of the objects around any place. None, and
+/// the line is as it was, where it has none: for what is no JSON object, a member that is absent or
+/// another value, a key that is there twice in any object and surrogates without their other half,
+/// as well as for more levels and values than parse_json takes. Whoever parses it can say which.
 std::optional<std::string> take_json_string(std::string* line, std::string_view field);
 
 }  // namespace bamtrain

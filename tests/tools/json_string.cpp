@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/error.h"
+#include "core/json.h"
 
 using namespace bamtrain;
 using nlohmann::json;
@@ -36,6 +38,13 @@ TEST_CASE("a field's string is what a parser that builds everything gives") {
     CHECK(*taken(line) == json::parse(line)["text"].get<std::string>());
   }
   CHECK(taken(R"({"a b":"x"})", "a b") == "x");
+  CHECK(taken(R"({"text":null,"a":{"text":"x"}})") == "");
+  CHECK(taken(R"({"t\u0065\u0078t":"x"})") == "x");
+  CHECK(taken(R"({"caf\u00e9":"x","text":"y"})", "caf\xC3\xA9") == "x");
+  CHECK(taken(R"({"\ud83d\ude00\n":"x","\ud83d\ude00":1})", "\xF0\x9F\x98\x80\n") == "x");
+  CHECK(taken(R"({"a\u0000b":"x","a":1})", std::string_view("a\0b", 3)) == "x");
+  CHECK(taken(R"({"":"x","\u0000":1})", "") == "x");
+  CHECK(taken(R"({"\"":"x"})", "\"") == "x");
 }
 
 TEST_CASE("what has no such string is left as it is") {
@@ -45,7 +54,6 @@ TEST_CASE("what has no such string is left as it is") {
                                           "{",
                                           "{}",
                                           R"({"text":1})",
-                                          R"({"text":null})",
                                           R"({"other":"x"})",
                                           R"({"text":"x"} x)",
                                           R"({"text":"x",})",
@@ -53,7 +61,19 @@ TEST_CASE("what has no such string is left as it is") {
                                           R"({"text" "x"})",
                                           R"({"text":"x","text":"y"})",
                                           R"({"a":1,"a":2,"text":"x"})",
-                                          R"({"t\u0065xt":"x"})",
+                                          R"({"text":"x","te\u0078t":"y"})",
+                                          R"({"text":null,"text":"y"})",
+                                          R"({"text":"x","text":null})",
+                                          R"({"text":"x","text":{}})",
+                                          R"({"text":"x","b":{"a":1,"\u0061":2}})",
+                                          R"({"\/":1,"text":"x","/":2})",
+                                          R"({"\ud83d\ude00":1,"text":"x","\uD83D\uDE00":2})",
+                                          "{\"\\u00e9\":1,\"text\":\"x\",\"\xC3\xA9\":2}",
+                                          R"({"\ud83d":1,"text":"x"})",
+                                          R"({"\x":1,"text":"x"})",
+                                          R"({"tex":"x","text ":"x","te\u0000xt":"x"})",
+                                          R"({"text":nul})",
+                                          R"({"text":nulll})",
                                           R"({"text":"x","n":[{"a":1,"b":2,"a":3}]})",
                                           "{\"text\":\"a\nb\"}",
                                           R"({"text":"\x"})",
@@ -87,13 +107,68 @@ TEST_CASE("what has no such string is left as it is") {
   CHECK_FALSE(taken(nested(100)));
 }
 
-TEST_CASE("the string lies in the memory of its line") {
-  std::string line = "{\"text\":\"" + std::string(1 << 20, 'x') + "\\n\",\"n\":[0";
-  for (int i = 0; i < 1000; ++i) line += ",1";
-  line += "]}";
-  const char* const memory = line.data();
-  const std::optional<std::string> text = take_json_string(&line, "text");
-  REQUIRE(text);
-  CHECK(text->size() == (1 << 20) + 1);
-  CHECK(text->data() == memory);
+// Every pair of members: what is taken is what a whole parse gives, and where nothing is, that
+// finds no such string either.
+TEST_CASE("whatever two members a line has, the text is that of a parser that builds everything") {
+  const std::vector<std::string> keys = {
+      "text",  "te\\u0078t",     "\\u0074ext",      "a", "\\u0061", "", "\\\\",
+      "texts", "\\ud83d\\ude00", "\xF0\x9F\x98\x80"};
+  const std::vector<std::string> values = {R"("x")",
+                                           R"("\u0078\n")",
+                                           "null",
+                                           "1",
+                                           "[null]",
+                                           R"({"text":"y"})",
+                                           R"({"a":1,"\u0061":2})",
+                                           R"({"\u0061":{"a":{"text":null}}})"};
+  int found = 0;
+  const auto check = [&](const std::string& line) {
+    INFO(line);
+    std::optional<std::string> expected;
+    try {
+      const json parsed = parse_json(line, {"line", ExitCode::data});
+      const auto it = parsed.find("text");
+      if (it != parsed.end() && it->is_null()) expected = "";
+      if (it != parsed.end() && it->is_string()) expected = it->get<std::string>();
+    } catch (const Error&) {
+    }
+    CHECK(taken(line) == expected);
+    found += expected.has_value();
+  };
+  const auto member = [](const std::string& key, const std::string& value) {
+    return "\"" + key + "\":" + value;
+  };
+  for (const std::string& a : keys) {
+    for (const std::string& of_a : values) {
+      for (const std::string& b : keys) {
+        for (const std::string& of_b : values) {
+          check("{" + member(a, of_a) + "," + member(b, of_b) + "}");
+        }
+      }
+    }
+  }
+  CHECK(found > 500);
+}
+
+TEST_CASE("the string lies in the memory of its line, whatever else the line has") {
+  const std::string text = ":\"" + std::string(1 << 20, 'x') + "\\n\"";
+  std::string keys, levels;
+  for (int i = 0; i < 1000; ++i) keys += "\"\\u0061" + std::to_string(i) + "\":null,";
+  for (int i = 0; i < 40; ++i) levels += R"({"\u0061":null,"b":[)";
+  for (int i = 0; i < 40; ++i) levels += "]}";
+  for (const std::string& form :
+       {"{\"text\"" + text + ",\"n\":[0,1,2]}", "{\"caf\\u00e9\":{},\"text\"" + text + "}",
+        "{\"\\u0074ext\"" + text + "}", "{" + keys + "\"text\"" + text + "}",
+        "{\"n\":" + levels + ",\"text\"" + text + ",\"\\\"\":null}",
+        "{\"" + std::string(1 << 20, 'k') + "\":0,\"text\"" + text + "}"}) {
+    std::string line = form;
+    INFO(line.substr(0, 40));
+    const char* const memory = line.data();
+    const std::optional<std::string> found = take_json_string(&line, "text");
+    REQUIRE(found);
+    CHECK(found->size() == (1 << 20) + 1);
+    CHECK(found->data() == memory);
+  }
+  std::string line = "{\"n\":\"" + std::string(1 << 20, 'x') + "\",\"text\":null}";
+  CHECK(take_json_string(&line, "text") == "");
 }
