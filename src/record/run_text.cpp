@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/sha256.h"
-#include "data/manifest.h"
 #include "data/shard_set.h"
 #include "tasks/passkey.h"
 
@@ -76,14 +75,19 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
 
 }  // namespace
 
-std::string training_tokenizer_sha256(const RunConfig& c) {
-  std::string sha256;
+std::optional<Manifest> training_manifest(const RunConfig& c) {
+  std::optional<Manifest> found;
   for (const DataSource& s : c.data.train.list) {
     if (s.task) continue;
     const ShardSet shards = ShardSet::open(s.path, c.model.vocab);
-    if (shards.manifest()) sha256 = shards.manifest()->tokenizer_sha256;
+    if (shards.manifest()) found = shards.manifest();
   }
-  return sha256;
+  return found;
+}
+
+std::string training_tokenizer_sha256(const RunConfig& c) {
+  const std::optional<Manifest> manifest = training_manifest(c);
+  return manifest ? manifest->tokenizer_sha256 : "";
 }
 
 std::string training_tokenizer(const RunConfig& c, const std::string& given,

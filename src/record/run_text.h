@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "data/manifest.h"
 #include "data/tokenizer.h"
 #include "train/run_config.h"
 
@@ -24,6 +25,9 @@ struct TokenizerSource {
   ExitCode unknown = ExitCode::usage;  // code where neither is known
 };
 
+/// The manifest beside the run's training shards, of several the last; none: there is none. Error
+/// as ShardSet::open.
+std::optional<Manifest> training_manifest(const RunConfig& c);
 /// SHA-256 of the tokenizer that made the run's training shards, as their manifests say; empty:
 /// none does. Error as ShardSet::open.
 std::string training_tokenizer_sha256(const RunConfig& c);

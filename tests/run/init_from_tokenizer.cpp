@@ -92,23 +92,110 @@ TEST_CASE("shards of another tokenizer than the weights' are refused, unless tha
   CHECK(o.output.find("warning: " + t.exported + ": tells no tokenizer") != std::string::npos);
 }
 
-TEST_CASE("a tokenizer.json that export has written anew says of which file it is") {
-  const TextRun text;
+namespace {
+
+/// A run's config on shards whose tokenizer has 500 ids, beginning with a folder that holds what
+/// the test writes there.
+struct FolderOnly {
+  TextRun text;
   RunConfig c;
-  c.model.vocab = 512;
-  c.data.train = DataSources(text.w.path("data/train"));
-  c.init_from.folder = text.w.path("hf");
-  fs::create_directories(c.init_from.folder);
-  write_bytes(text.w.path("hf/tokenizer.json"), "{}");
-  const auto check = [&c] {
-    return error_or_none(ExitCode::data, [&c] {
-      check_init_from_tokenizer(c, [](const std::string& told) { FAIL(told); });
+  std::vector<std::string> told;
+
+  FolderOnly() {
+    c.model.vocab = 512;
+    c.data.train = DataSources(text.w.path("data/train"));
+    c.init_from.folder = text.w.path("hf");
+    fs::create_directories(c.init_from.folder);
+  }
+  void write(const std::string& name, const std::string& bytes) {
+    write_bytes(c.init_from.folder + "/" + name, bytes);
+  }
+  std::string refusal() {
+    told.clear();
+    return error_or_none(ExitCode::data, [this] {
+      check_init_from_tokenizer(c, [this](const std::string& text) { told.push_back(text); });
     });
+  }
+  bool refuses(const std::string& words) {
+    const std::string text = refusal();
+    INFO(text);
+    return text.find(words) != std::string::npos && told.empty();
+  }
+  std::string sha256() const {
+    return read_manifest(text.w.path("data/train/manifest.json")).tokenizer_sha256;
+  }
+};
+
+/// A tokenizer.json of byte-level BPE with so many ids.
+std::string byte_level(int ids) {
+  nlohmann::json vocab;
+  for (int id = 0; id < ids; ++id) vocab["t" + std::to_string(id)] = id;
+  return nlohmann::json{{"model", {{"type", "BPE"}, {"vocab", vocab}}}}.dump();
+}
+
+/// As export wrote it before it had the digest.
+const char* const kEarlierConfig = R"({"tokenizer_class": "PreTrainedTokenizerFast",
+    "add_bos_token": false, "add_eos_token": false, "clean_up_tokenization_spaces": false,
+    "split_special_tokens": true, "padding_side": "left", "pad_token": "<|endoftext|>"})";
+
+}  // namespace
+
+TEST_CASE("a tokenizer.json of another program is refused where the shards are of another") {
+  FolderOnly f;
+  f.write("tokenizer.json", byte_level(500));
+  CHECK(f.refuses("data.train: expected shards of the tokenizer of "));
+  f.write("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
+  CHECK(f.refuses("data.train: expected shards of the tokenizer of "));
+}
+
+TEST_CASE("a tokenizer.json that export has written anew says of which file it is") {
+  FolderOnly f;
+  f.write("tokenizer.json", byte_level(500));
+  f.write("tokenizer_config.json", "{\"tokenizer_sha256\": \"" + f.sha256() + "\"}");
+  CHECK(f.refusal().empty());
+  CHECK(f.told.empty());
+}
+
+TEST_CASE(
+    "an export of before it said of which file its tokenizer.json is, is compared as it can") {
+  FolderOnly f;
+  f.write("tokenizer_config.json", kEarlierConfig);
+  f.write("tokenizer.json", byte_level(500));
+  CHECK(f.refusal().empty());
+  REQUIRE(f.told.size() == 1);
+  CHECK(f.told[0].find("hf: tells no SHA-256 of its tokenizer: whether ") != std::string::npos);
+  f.write("tokenizer.json", byte_level(480));
+  CHECK(f.refuses("hf, which has 480 ids, found shards of one with 500; remedy: tokenize"));
+  const auto card = [](const std::string& sha256) {
+    return "# A model\n| | |\n|---|---|\n| steps | 3 of 3 |\n| tokenizer | byte-level BPE, 500 "
+           "pieces: `cl100k.tiktoken`, SHA-256 `" +
+           sha256 + "` |\n";
   };
-  CHECK(check().find("data.train: expected shards of the tokenizer of ") == 0);
-  const std::string sha256 =
-      read_manifest(text.w.path("data/train/manifest.json")).tokenizer_sha256;
-  write_bytes(text.w.path("hf/tokenizer_config.json"),
-              "{\"tokenizer_sha256\": \"" + sha256 + "\"}");
-  CHECK(check().empty());
+  f.write("tokenizer.json", byte_level(500));
+  f.write("README.md", card(std::string(64, 'a')));
+  CHECK(f.refuses(std::string(64, 'a')));
+  f.write("README.md", card(f.sha256()));
+  CHECK(f.refusal().empty());
+  CHECK(f.told.empty());
+}
+
+TEST_CASE("an export's model card tells its tokenizer where tokenizer_config.json does not") {
+  TwoTokenizers t;
+  const std::string config = t.exported + "/tokenizer_config.json";
+  auto earlier = nlohmann::json::parse(read_text(config));
+  earlier.erase("tokenizer_sha256");
+  write_bytes(config, earlier.dump());
+  fs::remove(t.exported + "/tokenizer.model");  // as of byte-level BPE, whose file is not there
+  const Outcome same = t.next(t.exported, {});
+  INFO(same.output);
+  CHECK(same.code == 0);
+  CHECK(same.output.find("warning") == std::string::npos);
+  const Outcome other = t.next(t.exported, t.of_other());
+  INFO(other.output);
+  CHECK(other.code == static_cast<int>(ExitCode::data));
+  fs::remove(t.exported + "/README.md");
+  const Outcome without = t.next(t.exported, {});
+  INFO(without.output);
+  CHECK(without.code == 0);
+  CHECK(without.output.find("tells no SHA-256 of its tokenizer") != std::string::npos);
 }
