@@ -105,6 +105,17 @@ int64_t number_in(const Json& state, const char* key, const std::string& path) {
               found ? abbreviate(found->dump()) : "no such member", kDamagedRemedy);
 }
 
+/// state.json, of which the manifest has been believed. Error (ExitCode::checkpoint): a newer
+/// format.
+Json read_state(const std::string& folder) {
+  const std::string path = folder + "/" + files::kState;
+  Json state =
+      parse_json(open_part(path).text(kMaxState), {path, ExitCode::checkpoint, kDamagedRemedy});
+  const int64_t format = number_in(state, "format", path);
+  if (format > kCheckpointFormat) throw NewerFormat(path, format);
+  return state;
+}
+
 }  // namespace
 
 NewerFormat::NewerFormat(const std::string& where, int64_t found)
@@ -150,26 +161,25 @@ Checkpoint open_checkpoint(const std::string& folder) {
   refuse_run_folder(folder);
   const files::Digests listed = files::verify_manifest(folder);
   check_listed(listed, files::kState, folder);
-  const std::string path = folder + "/" + files::kState;
-  Checkpoint result{
-      folder, 0,
-      parse_json(open_part(path).text(kMaxState), {path, ExitCode::checkpoint, kDamagedRemedy})};
-
-  const int64_t format = number_in(result.state, "format", path);
-  if (format > kCheckpointFormat) throw NewerFormat(path, format);
+  Checkpoint result{folder, 0, read_state(folder)};
   check_listed(listed, files::kModel, folder);
   check_listed(listed, files::kOptimizer, folder);
   if (listed.size() != 3) {
     throw Error(ExitCode::checkpoint, folder + "/" + files::kManifest, "3 files",
                 std::to_string(listed.size()), kDamagedRemedy);
   }
-  result.step = number_in(result.state, "step", path);
+  result.step = number_in(result.state, "step", folder + "/" + files::kState);
   const auto named = checkpoint_step(std::filesystem::path(folder + "/").parent_path().filename());
   if (named && *named != result.step) {
     throw Error(ExitCode::checkpoint, folder, "the checkpoint of step " + std::to_string(*named),
                 "that of step " + std::to_string(result.step), "give the folder its own name back");
   }
   return result;
+}
+
+Json verified_state(const std::string& folder) {
+  files::verify_file(folder, files::kState);
+  return read_state(folder);
 }
 
 }  // namespace bamtrain

@@ -70,6 +70,10 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
 /// system cannot read now. A run's folder is refused with the name of its newest checkpoint.
 Checkpoint open_checkpoint(const std::string& folder);
 
+/// state.json of a checkpoint by its folder, whose own size and SHA-256 are verified, not those of
+/// the weights. Error (ExitCode::checkpoint) as open_checkpoint; (ExitCode::io) likewise.
+nlohmann::json verified_state(const std::string& folder);
+
 /// The newest checkpoint in `out_dir` by step; none where there is none or no such folder. Each
 /// damaged one is named in a call of `warn` and the one before it is used. Error
 /// (ExitCode::checkpoint) where all are damaged, or one of a newer format is reached: starting

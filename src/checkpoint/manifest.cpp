@@ -51,6 +51,16 @@ Digests read_manifest(const std::string& folder) {
   return files;
 }
 
+void verify(const std::string& folder, const std::string& name, const FileDigest& expected) {
+  const InputFile file = open_part(folder + "/" + name);
+  if (file.bytes() != expected.bytes) {
+    refuse_manifest(file.path(), std::to_string(expected.bytes) + " bytes",
+                    std::to_string(file.bytes()));
+  }
+  const std::string found = file.sha256();
+  if (found != expected.sha256) refuse_manifest(file.path(), "SHA-256 " + expected.sha256, found);
+}
+
 }  // namespace
 
 void write_manifest(const std::string& folder, const Digests& files) {
@@ -62,16 +72,17 @@ void write_manifest(const std::string& folder, const Digests& files) {
 
 Digests verify_manifest(const std::string& folder) {
   const Digests files = read_manifest(folder);
-  for (const auto& [name, expected] : files) {
-    const InputFile file = open_part(folder + "/" + name);
-    if (file.bytes() != expected.bytes) {
-      refuse_manifest(file.path(), std::to_string(expected.bytes) + " bytes",
-                      std::to_string(file.bytes()));
-    }
-    const std::string found = file.sha256();
-    if (found != expected.sha256) refuse_manifest(file.path(), "SHA-256 " + expected.sha256, found);
-  }
+  for (const auto& [name, expected] : files) verify(folder, name, expected);
   return files;
+}
+
+void verify_file(const std::string& folder, const std::string& name) {
+  const Digests files = read_manifest(folder);
+  const auto found = files.find(name);
+  if (found == files.end()) {
+    refuse_manifest(folder + "/" + kManifest, "an entry " + name, "none");
+  }
+  verify(folder, name, found->second);
 }
 
 }  // namespace bamtrain::checkpoint_files

@@ -38,4 +38,7 @@ void write_manifest(const std::string& folder, const Digests& files);
 /// byte what `write_manifest` writes.
 Digests verify_manifest(const std::string& folder);
 
+/// Likewise of the file `name` alone, which must be listed.
+void verify_file(const std::string& folder, const std::string& name);
+
 }  // namespace bamtrain::checkpoint_files

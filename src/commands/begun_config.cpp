@@ -10,6 +10,20 @@
 
 namespace bamtrain {
 
+namespace {
+
+/// with_lengths_of, whose errors name the folder that `source` is of.
+nlohmann::json lengths_of(const nlohmann::json& open, const nlohmann::json& source,
+                          const std::string& folder, bool prior = true, bool scale = true) {
+  try {
+    return with_lengths_of(open, source, prior, scale);
+  } catch (const Error& e) {
+    throw e.at(folder + ": " + e.where());
+  }
+}
+
+}  // namespace
+
 RunConfig begun_config(const RunConfig& c) {
   nlohmann::json resolved = resolved_json(c);
   nlohmann::json& attention = resolved["model"]["attention"];
@@ -17,14 +31,14 @@ RunConfig begun_config(const RunConfig& c) {
   bool resumes = false;
   const nlohmann::json before = resumed_attention(c, &resumes);
   if (resumes) {
-    attention = with_lengths_of(open, before);
+    attention = lengths_of(open, before, c.out_dir);
   } else if (!c.init_from.folder.empty()) {
     const auto is_new = [&c](const char* part) {
       const auto& names = c.init_from.absent;
       return std::find(names.begin(), names.end(), part) != names.end();
     };
-    attention =
-        with_lengths_of(open, source_attention(c.init_from), !is_new("prior"), !is_new("scale"));
+    attention = lengths_of(open, source_attention(c.init_from), c.init_from.folder,
+                           !is_new("prior"), !is_new("scale"));
   }
   if (attention == open) return c;
   try {

@@ -1,7 +1,14 @@
 #include "model/length_options.h"
 
-#include <type_traits>
+#include <fmt/format.h>
 
+#include <cmath>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/abbreviate.h"
+#include "core/error.h"
 #include "core/options_json.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
@@ -11,30 +18,40 @@ namespace {
 
 using nlohmann::json;
 
+/// The number in `value`; 0: none. Error (ExitCode::checkpoint), at `place`: one outside the
+/// bounds.
+double bounded_number(const json& value, double minimum, double maximum, bool integer,
+                      const std::string& place) {
+  if (!value.is_number()) return 0;
+  const auto number = value.get<double>();
+  const bool fits = number >= minimum && number <= maximum;
+  if (fits && (!integer || number == std::floor(number))) return number;
+  throw Error(ExitCode::checkpoint, place,
+              fmt::format("{} from {:.10g} to {:.10g}", integer ? "an integer" : "a number",
+                          minimum, maximum),
+              abbreviate(value.dump()), "use another folder");
+}
+
+double number_in(const json& mechanism, const OptionSpec& o, const std::string& place) {
+  return bounded_number(mechanism.value(o.name, json()), o.minimum, o.maximum, o.integer,
+                        place + "." + o.name);
+}
+
 /// What `mechanism` says, the rest at its defaults.
-Options options_in(const json& mechanism, const std::vector<OptionSpec>& specs) {
+Options options_in(const json& mechanism, const std::vector<OptionSpec>& specs,
+                   const std::string& place) {
   Options out = default_options(specs);
   for (const OptionSpec& o : specs) {
     const json value = mechanism.value(o.name, json());
-    std::visit(
-        [&](const auto& fallback) {
-          using T = std::decay_t<decltype(fallback)>;
-          [[maybe_unused]] const bool fits = std::is_same_v<T, bool>          ? value.is_boolean()
-                                             : std::is_same_v<T, double>      ? value.is_number()
-                                             : std::is_same_v<T, std::string> ? value.is_string()
-                                                                              : false;
-          if constexpr (!std::is_same_v<T, StringList>) {
-            if (fits) out.set(o.name, value.get<T>());
-          }
-        },
-        o.fallback);
+    if (std::holds_alternative<double>(o.fallback) && value.is_number()) {
+      out.set(o.name, number_in(mechanism, o, place));
+    } else if (std::holds_alternative<bool>(o.fallback) && value.is_boolean()) {
+      out.set(o.name, value.get<bool>());
+    } else if (std::holds_alternative<std::string>(o.fallback) && value.is_string()) {
+      out.set(o.name, value.get<std::string>());
+    }
   }
   return out;
-}
-
-double number_in(const json& mechanism, const std::string& option) {
-  const json value = mechanism.value(option, json());
-  return value.is_number() ? value.get<double>() : 0;
 }
 
 /// Null: of none that this program knows.
@@ -54,24 +71,25 @@ bool are_alike(const MechanismInfo& a, const MechanismInfo& b, bool prior) {
 }
 
 int64_t window_in(const json& attention) {
-  return static_cast<int64_t>(number_in(attention, "window"));
+  const json value = attention.value("window", json());
+  return static_cast<int64_t>(bounded_number(value, 0, kMaxTrainedLength, true, "window"));
 }
 
-/// set(option, spec, options) for those of `mechanism` that are 0.
+/// set(option, spec, options) for those of `mechanism`, at `place`, that are 0.
 template <class Set>
-void for_open_lengths(json* mechanism, bool prior, Set&& set) {
+void for_open_lengths(json* mechanism, bool prior, const std::string& place, Set&& set) {
   const MechanismInfo* const info = info_of(*mechanism, prior);
   if (info == nullptr) return;
-  const Options options = options_in(*mechanism, info->options);
+  const Options options = options_in(*mechanism, info->options, place);
   for (const OptionSpec& o : info->options) {
-    if (o.of_length == nullptr || number_in(*mechanism, o.name) != 0) continue;
+    if (o.of_length == nullptr || number_in(*mechanism, o, place) != 0) continue;
     if (const double number = set(*info, o, options); number != 0) {
       (*mechanism)[o.name] = option_json(o, number);
     }
   }
 }
 
-/// f(prior, n) for those of the layers in turn, without what mixes them.
+/// f(prior, place, n) for those of the layers in turn, without what mixes them.
 template <class F>
 void for_priors(json* attention, F&& f) {
   if (!attention->is_object() || !attention->contains("prior")) return;
@@ -79,46 +97,61 @@ void for_priors(json* attention, F&& f) {
   const size_t n = priors.is_array() ? priors.size() : 1;
   for (size_t i = 0; i < n; ++i) {
     json& prior = priors.is_array() ? priors[i] : priors;
-    if (prior.is_object()) f(prior.contains("base") ? prior["base"] : prior, i);
+    if (!prior.is_object()) continue;
+    const std::string place = priors.is_array() ? "prior[" + std::to_string(i) + "]" : "prior";
+    const bool mixed = prior.contains("base");
+    f(mixed ? prior["base"] : prior, mixed ? place + ".base" : place, i);
   }
 }
 
 }  // namespace
 
 json with_lengths(json attention, int64_t T) {
+  require(T > 0 && T <= kMaxTrainedLength, "a length that a model is trained at");
   if (!attention.is_object()) return attention;
   const int64_t window = window_in(attention);
   const auto number = [&](const MechanismInfo&, const OptionSpec& o, const Options& options) {
     return o.of_length(options, T, window);
   };
-  for_priors(&attention, [&](json& prior, size_t) { for_open_lengths(&prior, true, number); });
-  if (attention.contains("scale")) for_open_lengths(&attention["scale"], false, number);
+  for_priors(&attention, [&](json& prior, const std::string& place, size_t) {
+    for_open_lengths(&prior, true, place, number);
+  });
+  if (attention.contains("scale")) {
+    for_open_lengths(&attention["scale"], false, "scale", number);
+  }
   return attention;
 }
 
 json with_lengths_of(json attention, const json& source, bool prior, bool scale) {
   if (!source.is_object() || !attention.is_object()) return attention;
   const int64_t window = window_in(attention);
-  const auto take = [window](json* ours, const json& theirs, bool of_prior) {
-    for_open_lengths(ours, of_prior,
+  struct Theirs {
+    json mechanism;
+    std::string place;
+  };
+  const auto take = [window](json* ours, const Theirs& theirs, bool of_prior) {
+    for_open_lengths(ours, of_prior, theirs.place,
                      [&](const MechanismInfo& info, const OptionSpec& o, const Options& options) {
-                       const MechanismInfo* const other = info_of(theirs, of_prior);
+                       const MechanismInfo* const other = info_of(theirs.mechanism, of_prior);
                        const bool alike = other != nullptr && are_alike(info, *other, of_prior);
                        // Two lengths show whether any matters.
                        const bool depends =
                            o.of_length(options, 1, window) != o.of_length(options, 2, window);
-                       return alike && depends ? number_in(theirs, o.name) : 0;
+                       return alike && depends ? number_in(theirs.mechanism, o, theirs.place) : 0;
                      });
   };
-  std::vector<json> theirs;
+  std::vector<Theirs> theirs;
   json copy = source;
-  for_priors(&copy, [&theirs](const json& of_layer, size_t) { theirs.push_back(of_layer); });
+  for_priors(&copy, [&theirs](const json& of_layer, const std::string& place, size_t) {
+    theirs.push_back({of_layer, place});
+  });
   if (prior && !theirs.empty()) {
-    for_priors(&attention,
-               [&](json& ours, size_t i) { take(&ours, theirs[i % theirs.size()], true); });
+    for_priors(&attention, [&](json& ours, const std::string&, size_t i) {
+      take(&ours, theirs[i % theirs.size()], true);
+    });
   }
   if (scale && attention.contains("scale") && source.contains("scale")) {
-    take(&attention["scale"], source["scale"], false);
+    take(&attention["scale"], {source["scale"], "scale"}, false);
   }
   return attention;
 }

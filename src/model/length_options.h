@@ -9,13 +9,19 @@
 
 namespace bamtrain {
 
-/// `attention` with the numbers that such options stand for in a model trained at length T.
+/// The longest training length that anything is believed to have.
+inline constexpr int64_t kMaxTrainedLength = INT32_MAX;
+
+/// `attention` with the numbers that such options stand for in a model trained at length T. Error
+/// (ExitCode::checkpoint), at "prior.window" or "prior[1].window", for a number that its option
+/// cannot have. REQUIRES: 0 < T <= kMaxTrainedLength.
 nlohmann::json with_lengths(nlohmann::json attention, int64_t T);
 
 /// `attention` with, where such an option is 0, the number that `source` has in the same mechanism
 /// of the same layer, of lists as of layer n for the entry n. Rope and rope_local have the same
 /// options. Left at 0: what `source` has at 0 or not at all, and what stands for the same number
 /// at every length, since `attention` has a window. `prior`, `scale`: whether those are taken over.
+/// Error as with_lengths.
 nlohmann::json with_lengths_of(nlohmann::json attention, const nlohmann::json& source,
                                bool prior = true, bool scale = true);
 

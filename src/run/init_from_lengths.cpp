@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/part.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "model/length_options.h"
@@ -17,7 +21,7 @@ using nlohmann::json;
 
 int64_t count_in(const json& object, const char* member, int64_t otherwise) {
   const json value = object.value(member, json());
-  const bool fits = value.is_number_integer() && value > 0 && value <= INT32_MAX;
+  const bool fits = value.is_number_integer() && value > 0 && value <= kMaxTrainedLength;
   return fits ? value.get<int64_t>() : otherwise;
 }
 
@@ -53,6 +57,27 @@ json attention_of(const json& state) {
   return attention != nullptr && attention->is_object() ? *attention : json();
 }
 
+/// As with_lengths, for attention whose place is named `where` and its priors' `priors`.
+json lengths_in(json attention, int64_t T, const std::string& where, const std::string& priors) {
+  try {
+    return with_lengths(std::move(attention), T);
+  } catch (const Error& e) {
+    constexpr std::string_view kPrior = "prior";
+    const bool of_prior = e.where().starts_with(kPrior);
+    throw e.at(where + (of_prior ? priors + e.where().substr(kPrior.size()) : e.where()));
+  }
+}
+
+/// The length that a run's state says it trained at; 0: it says nothing.
+int64_t trained_length(const json& state, const std::string& path) {
+  const json* const T = find_value(state, "config.data.sequence_length");
+  if (T == nullptr) return 0;
+  if (T->is_number_integer() && *T > 0 && *T <= kMaxTrainedLength) return T->get<int64_t>();
+  throw Error(ExitCode::checkpoint, path + ": config.data.sequence_length",
+              "an integer from 1 to " + std::to_string(kMaxTrainedLength), abbreviate(T->dump()),
+              kDamagedRemedy);
+}
+
 /// That of a checkpoint by its folder; null: it cannot be read.
 json readable_state(const std::string& folder) {
   try {
@@ -81,9 +106,10 @@ json newest_readable_state(const std::string& out_dir) {
 json source_attention(const InitFromConfig& from) {
   const std::string type = source_model_type(from);
   if (const json state = source_state(from.folder); state.is_object()) {
-    const json* const T = find_value(state, "config.data.sequence_length");
-    const bool counts = T != nullptr && T->is_number_integer();
-    return counts ? with_lengths(attention_of(state), T->get<int64_t>()) : json();
+    const std::string path = from.folder + "/state.json";
+    const int64_t T = trained_length(state, path);
+    if (T == 0) return nullptr;
+    return lengths_in(attention_of(state), T, path + ": config.model.attention.", "prior");
   }
   const json source = source_config(from.folder);
   if (!source.is_object()) return nullptr;
@@ -94,7 +120,8 @@ json source_attention(const InitFromConfig& from) {
   if (type != "bamtrain") return rotary_attention(type, source);
   json attention = {{"prior", source.value("priors", json())}};
   if (source.contains("scale")) attention["scale"] = source["scale"];
-  return with_lengths(std::move(attention), count_in(source, "max_position_embeddings", 512));
+  return lengths_in(std::move(attention), count_in(source, "max_position_embeddings", 512),
+                    from.folder + "/config.json: ", "priors");
 }
 
 json resumed_attention(const RunConfig& c, bool* resumes) {

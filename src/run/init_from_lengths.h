@@ -9,7 +9,8 @@
 namespace bamtrain {
 
 /// Attention of the model in init_from.folder, as with_lengths gives it, as far as its config.json
-/// or state.json tells; null: nothing tells. Errors as source_model_type.
+/// or state.json tells; null: nothing tells. Errors as source_model_type and verified_state; a
+/// number that no run has (ExitCode::checkpoint).
 nlohmann::json source_attention(const InitFromConfig& from);
 
 /// model.attention of the checkpoint that the run is to resume from, as it is stored, where that

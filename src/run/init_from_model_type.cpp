@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/part.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
@@ -17,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxSourceConfig = 1 << 20, kMaxSourceState = 64 << 20;
+constexpr int64_t kMaxSourceConfig = 1 << 20;
 constexpr const char* kOtherFolder = "use another folder";
 
 bool is_in_folder(const std::string& folder, const char* name) {
@@ -192,9 +193,7 @@ void check_rope_types(const std::string& path, const json& source) {
 
 json source_state(const std::string& folder) {
   if (!is_in_folder(folder, "state.json")) return nullptr;
-  const std::string path = folder + "/state.json";
-  return parse_json(InputFile(path, ExitCode::checkpoint, kDamagedRemedy).text(kMaxSourceState),
-                    {path, ExitCode::checkpoint, kDamagedRemedy});
+  return verified_state(folder);
 }
 
 json source_config(const std::string& folder) {

@@ -34,8 +34,7 @@ nlohmann::json source_defaults(const std::string& type);
 /// config.json has none.
 bool has_sliding_window(const std::string& type, const nlohmann::json& source, int64_t layer);
 
-/// state.json in the folder, of a checkpoint, without a look at digests; null where there is none.
-/// Error (ExitCode::checkpoint) for what is no JSON.
+/// state.json in the folder, of a checkpoint, as verified_state; null where there is none.
 nlohmann::json source_state(const std::string& folder);
 
 /// config.json in the folder; null where there is none. Error (ExitCode::checkpoint) for what is no

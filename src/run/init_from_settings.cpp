@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "checkpoint/part.h"
 #include "core/abbreviate.h"
@@ -227,7 +228,7 @@ class Settings {
 
   void prior(const std::string& place, json theirs, int64_t layer) {
     if (!new_.mix) mix(place, theirs, layer);
-    theirs = with_lengths({{"prior", theirs}}, source_length())["prior"];
+    theirs = spelt_out(place, theirs);
     theirs.erase("mix");
     const PriorChoice& chosen = m_.attention.prior.of(layer);
     const json ours = huggingface_prior(m_, layer, c_.data.sequence_length);
@@ -250,10 +251,16 @@ class Settings {
            chosen.options, former.attention.prior.of(0).options, key + ".");
   }
 
-  /// T of the folder's training.
-  int64_t source_length() const {
-    const json length = source_.value(kMaxPositions, defaults_[kMaxPositions]);
-    return length.is_number_integer() ? length.get<int64_t>() : 0;
+  /// The folder's prior with the numbers that the length of its training gives.
+  json spelt_out(const std::string& place, const json& prior) const {
+    const json length = source_.value(kMaxPositions, json());
+    const bool counts = length.is_number_integer() && length > 0 && length <= kMaxTrainedLength;
+    const auto T = (counts ? length : defaults_[kMaxPositions]).get<int64_t>();
+    try {
+      return with_lengths({{"prior", prior}}, T)["prior"];
+    } catch (const Error& e) {
+      throw e.at(path_ + ": " + place + e.where().substr(std::string_view("prior.").size()));
+    }
   }
 
   /// A member of a prior's entry that is no option of the prior.

@@ -108,7 +108,8 @@ void check_init_from_state(const TrainRun& run, NewParts of, const Warn& warn) {
   const auto spelt_out = [](json config) {
     const json* const T = find_value(config, "data.sequence_length");
     const json* const attention = find_value(config, "model.attention");
-    if (T == nullptr || !T->is_number_integer() || attention == nullptr) return config;
+    const bool counts = T != nullptr && T->is_number_integer() && *T > 0 && *T <= kMaxTrainedLength;
+    if (!counts || attention == nullptr) return config;
     config["model"]["attention"] = with_lengths(*attention, T->get<int64_t>());
     return config;
   };

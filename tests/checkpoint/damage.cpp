@@ -49,6 +49,36 @@ TEST_CASE("a change of any byte of any file is noticed") {
   CHECK(holds(open_checkpoint(folder), 10));
 }
 
+TEST_CASE("a state is believed by its own digest and the manifest's, without the weights'") {
+  const TemporaryFolder out;
+  save(out.path(), 1, 10);
+  const std::string folder = out / "checkpoint-00000001";
+  const nlohmann::json whole = verified_state(folder);
+  CHECK(whole == open_checkpoint(folder).state);
+  const auto refused = [&] {
+    return error_of(ExitCode::checkpoint, [&] { verified_state(folder); });
+  };
+  const std::string path = folder + "/state.json", good = read_bytes(path);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1 << (i % 8));
+    write_bytes(path, bad);
+    INFO("byte " << i);
+    REQUIRE(contains(refused(), path));
+  }
+  write_bytes(path, good);
+  const std::string manifest = folder + "/manifest.json", listed = read_bytes(manifest);
+  write_bytes(manifest, listed + " ");
+  CHECK(contains(refused(), manifest));
+  write_bytes(manifest, listed);
+  write_bytes(folder + "/model.safetensors", "other");
+  CHECK(verified_state(folder) == whole);
+  forge(folder, "state.json", R"({"format": 2, "step": 1})");
+  CHECK(contains(refused(), "expected format 1 or older"));
+  std::filesystem::remove(folder + "/state.json");
+  CHECK(contains(refused(), "state.json: expected a readable file"));
+}
+
 TEST_CASE("a file of any other length is noticed, and named") {
   const TemporaryFolder out;
   save(out.path(), 1, 10);

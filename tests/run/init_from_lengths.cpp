@@ -2,8 +2,10 @@
 
 #include "run/init_from_lengths.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
@@ -209,4 +211,53 @@ TEST_CASE("a Llama's yarn keeps the length that its config.json has") {
   CHECK(other.output.find("rope_scaling.original_max_position_embeddings is 16, and "
                           "model.attention.prior.original_length of this run 64") !=
         std::string::npos);
+}
+
+TEST_CASE("a source's state is believed by its digest, and no number in it that no run has") {
+  Begun b(of_prior(Json::array({"rope_local", "fire"})));
+  const std::string folder = checkpoint_of(b.w, "source"), state = folder + "/state.json";
+  const std::string good = read_text(state);
+  const auto refused = [&](const std::string& words) {
+    const Outcome o = b.next(folder);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+    CHECK(o.output.find(words) != std::string::npos);
+    CHECK_FALSE(fs::exists(b.w.path("next")));
+  };
+  Json changed = Json::parse(good);
+  changed["config"]["model"]["attention"]["prior"][0]["window"] = 1e300;
+  std::ofstream(state) << changed.dump(2) << "\n";
+  refused(state + ": expected ");
+  std::ofstream(state) << good;
+  const auto forged = [&](const std::string& member, const Json& value, const std::string& bounds) {
+    forge_state(folder, [&](Json& s) {
+      s = Json::parse(good);
+      s["config"][Json::json_pointer(member)] = value;
+    });
+    std::string place = member.substr(1);
+    std::replace(place.begin(), place.end(), '/', '.');
+    if (const size_t at = place.find(".0."); at != std::string::npos) place.replace(at, 3, "[0].");
+    if (const size_t at = place.find(".1."); at != std::string::npos) place.replace(at, 3, "[1].");
+    refused(state + ": config." + place + ": expected an integer from " + bounds + ", found " +
+            value.dump());
+  };
+  for (const Json& value : {Json(1e300), Json(-1), Json(17.5), Json(UINT64_MAX)}) {
+    forged("/model/attention/prior/0/window", value, "0 to 1000000000");
+    forged("/model/attention/prior/1/threshold_length", value, "0 to 1000000000");
+    forged("/model/attention/window", value, "0 to 2147483647");
+    forged("/data/sequence_length", value, "1 to 2147483647");
+  }
+}
+
+TEST_CASE("a number that no run has is refused in an export's config.json, by its place") {
+  Begun b(of_prior(Json::array({"rope_local", "fire"})));
+  const std::string folder = b.exported(), path = folder + "/config.json";
+  Json config = Json::parse(read_text(path));
+  config["priors"][0]["window"] = 1e300;
+  std::ofstream(path) << config;
+  const Outcome o = b.next(folder);
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(o.output.find(path + ": priors[0].window: expected an integer from 0 to 1000000000, found "
+                             "1e+300; remedy: use another folder") != std::string::npos);
 }
