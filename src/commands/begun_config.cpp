@@ -14,9 +14,9 @@ namespace {
 
 /// with_lengths_of, whose errors name the folder that `source` is of.
 nlohmann::json lengths_of(const nlohmann::json& open, const nlohmann::json& source,
-                          const std::string& folder, bool prior = true, bool scale = true) {
+                          const std::string& folder, const TakenLengths& taken = {}) {
   try {
-    return with_lengths_of(open, source, prior, scale);
+    return with_lengths_of(open, source, taken);
   } catch (const Error& e) {
     throw e.at(folder + ": " + e.where());
   }
@@ -37,8 +37,9 @@ RunConfig begun_config(const RunConfig& c) {
       const auto& names = c.init_from.absent;
       return std::find(names.begin(), names.end(), part) != names.end();
     };
-    attention = lengths_of(open, source_attention(c.init_from), c.init_from.folder,
-                           !is_new("prior"), !is_new("scale"));
+    const SourceAttention source = source_attention(c.init_from);
+    attention = lengths_of(open, source.attention, c.init_from.folder,
+                           {!is_new("prior"), !is_new("scale"), source.T});
   }
   if (attention == open) return c;
   try {

@@ -35,6 +35,9 @@ struct OptionSpec {
   /// Of a number whose 0 stands for one that the training length gives: that one, where all layers
   /// have this window (0: none). 0 where the other options leave it no meaning. Null: of others.
   double (*of_length)(const Options&, int64_t T, int64_t window) = nullptr;
+  /// Whether a model whose options leave it no meaning gives it by its own training length all the
+  /// same, to a run that begins with that model's weights and has other options.
+  bool of_source_length = false;
 
   const OptionValue& default_of(int64_t config_version) const {
     return config_version == 1 && fallback_1 ? *fallback_1 : fallback;

@@ -122,35 +122,38 @@ json with_lengths(json attention, int64_t T) {
   return attention;
 }
 
-json with_lengths_of(json attention, const json& source, bool prior, bool scale) {
+json with_lengths_of(json attention, const json& source, const TakenLengths& taken) {
   if (!source.is_object() || !attention.is_object()) return attention;
   const int64_t window = window_in(attention);
   struct Theirs {
     json mechanism;
     std::string place;
   };
-  const auto take = [window](json* ours, const Theirs& theirs, bool of_prior) {
-    for_open_lengths(ours, of_prior, theirs.place,
-                     [&](const MechanismInfo& info, const OptionSpec& o, const Options& options) {
-                       const MechanismInfo* const other = info_of(theirs.mechanism, of_prior);
-                       const bool alike = other != nullptr && are_alike(info, *other, of_prior);
-                       // Two lengths show whether any matters.
-                       const bool depends =
-                           o.of_length(options, 1, window) != o.of_length(options, 2, window);
-                       return alike && depends ? number_in(theirs.mechanism, o, theirs.place) : 0;
-                     });
+  const auto take = [&taken, window](json* ours, const Theirs& theirs, bool of_prior) {
+    for_open_lengths(
+        ours, of_prior, theirs.place,
+        [&](const MechanismInfo& info, const OptionSpec& o, const Options& options) -> double {
+          const MechanismInfo* const other = info_of(theirs.mechanism, of_prior);
+          const bool alike = other != nullptr && are_alike(info, *other, of_prior);
+          // Two lengths show whether any matters.
+          const bool depends = o.of_length(options, 1, window) != o.of_length(options, 2, window);
+          if (!alike || !depends) return 0;
+          const double number = number_in(theirs.mechanism, o, theirs.place);
+          const bool given = number == 0 && o.of_source_length && taken.T > 0;
+          return given ? o.of_length(options, taken.T, window) : number;
+        });
   };
   std::vector<Theirs> theirs;
   json copy = source;
   for_priors(&copy, [&theirs](const json& of_layer, const std::string& place, size_t) {
     theirs.push_back({of_layer, place});
   });
-  if (prior && !theirs.empty()) {
+  if (taken.prior && !theirs.empty()) {
     for_priors(&attention, [&](json& ours, const std::string&, size_t i) {
       take(&ours, theirs[i % theirs.size()], true);
     });
   }
-  if (scale && attention.contains("scale") && source.contains("scale")) {
+  if (taken.scale && attention.contains("scale") && source.contains("scale")) {
     take(&attention["scale"], {source["scale"], "scale"}, false);
   }
   return attention;

@@ -17,12 +17,18 @@ inline constexpr int64_t kMaxTrainedLength = INT32_MAX;
 /// cannot have. REQUIRES: 0 < T <= kMaxTrainedLength.
 nlohmann::json with_lengths(nlohmann::json attention, int64_t T);
 
+/// What with_lengths_of takes over, and from a model trained at which length (0: not known).
+struct TakenLengths {
+  bool prior = true, scale = true;
+  int64_t T = 0;
+};
+
 /// `attention` with, where such an option is 0, the number that `source` has in the same mechanism
 /// of the same layer, of lists as of layer n for the entry n. Rope and rope_local have the same
-/// options. Left at 0: what `source` has at 0 or not at all, and what stands for the same number
-/// at every length, since `attention` has a window. `prior`, `scale`: whether those are taken over.
-/// Error as with_lengths.
+/// options. Of OptionSpec::of_source_length, where `source` has none: the number of length taken.T.
+/// Left at 0: what else `source` has at 0 or not at all, and what stands for the same number at
+/// every length, since `attention` has a window. Error as with_lengths.
 nlohmann::json with_lengths_of(nlohmann::json attention, const nlohmann::json& source,
-                               bool prior = true, bool scale = true);
+                               const TakenLengths& taken = {});
 
 }  // namespace bamtrain

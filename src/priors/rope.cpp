@@ -68,7 +68,8 @@ PriorInfo rope_prior() {
                 true,
                 {},
                 {},
-                [](const Options& o, int64_t T, int64_t) { return rope_original_length(o, T); }}};
+                [](const Options& o, int64_t T, int64_t) { return rope_original_length(o, T); },
+                true}};
   p.randomized = Randomized::positions;
   add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {

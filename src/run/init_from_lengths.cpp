@@ -50,6 +50,21 @@ json rotary_attention(const std::string& type, const json& source) {
   return {{"prior", priors}};
 }
 
+/// The length that a Llama was trained at, by its positions, which linear scaling stretches; 0: not
+/// known.
+int64_t rotary_length(const json& source) {
+  const int64_t positions = count_in(source, "max_position_embeddings", 0);
+  double factor = 1;
+  for (const char* group : {"rope_parameters", "rope_scaling"}) {
+    const json object = source.value(group, json());
+    if (!object.is_object()) continue;
+    const json kind = object.value("rope_type", object.value("type", json("default")));
+    const json found = object.value("factor", json());
+    if (kind == "linear" && found.is_number()) factor = std::max(1.0, found.get<double>());
+  }
+  return static_cast<int64_t>(static_cast<double>(positions) / factor);
+}
+
 /// Of a run's state; null: it is none.
 json attention_of(const json& state) {
   const json* const attention =
@@ -103,25 +118,25 @@ json newest_readable_state(const std::string& out_dir) {
 
 }  // namespace
 
-json source_attention(const InitFromConfig& from) {
+SourceAttention source_attention(const InitFromConfig& from) {
   const std::string type = source_model_type(from);
   if (const json state = source_state(from.folder); state.is_object()) {
     const std::string path = from.folder + "/state.json";
     const int64_t T = trained_length(state, path);
-    if (T == 0) return nullptr;
-    return lengths_in(attention_of(state), T, path + ": config.model.attention.", "prior");
+    if (T == 0) return {};
+    return {lengths_in(attention_of(state), T, path + ": config.model.attention.", "prior"), T};
   }
   const json source = source_config(from.folder);
-  if (!source.is_object()) return nullptr;
+  if (!source.is_object()) return {};
   if (type == "gpt2") {
     const int64_t positions = count_in(source, "n_positions", 1024);
-    return {{"prior", {{"name", "learned"}, {"positions", positions}}}};
+    return {{{"prior", {{"name", "learned"}, {"positions", positions}}}}, positions};
   }
-  if (type != "bamtrain") return rotary_attention(type, source);
+  if (type != "bamtrain") return {rotary_attention(type, source), rotary_length(source)};
   json attention = {{"prior", source.value("priors", json())}};
   if (source.contains("scale")) attention["scale"] = source["scale"];
-  return lengths_in(std::move(attention), count_in(source, "max_position_embeddings", 512),
-                    from.folder + "/config.json: ", "priors");
+  const int64_t T = count_in(source, "max_position_embeddings", 512);
+  return {lengths_in(std::move(attention), T, from.folder + "/config.json: ", "priors"), T};
 }
 
 json resumed_attention(const RunConfig& c, bool* resumes) {

@@ -58,13 +58,16 @@ Json still_run(const Workplace& w, const Json& attention) {
 }
 
 /// The losses of windows of kLong in a checkpoint's perplexity.json.
-Json losses_of(const Workplace& w, const std::string& checkpoint) {
+Json losses_of(const Workplace& w, const std::string& checkpoint,
+               const std::vector<std::string>& changes = {}) {
   const std::string out = w.path("perplexity.json");
   fs::remove(out);
-  const Outcome o = run({bamtrain_program(), "eval", "--checkpoint", checkpoint, "--data",
-                         w.path("val"), "--text", "packed", "--protocols", "windows", "--lengths",
-                         std::to_string(kLong), "--count", "4", "--output", out},
-                        threads(1));
+  std::vector<std::string> command = {
+      bamtrain_program(), "eval",   "--checkpoint", checkpoint, "--data",    w.path("val"),
+      "--text",           "packed", "--protocols",  "windows",  "--lengths", std::to_string(kLong),
+      "--count",          "4",      "--output",     out};
+  for (const std::string& change : changes) command.insert(command.end(), {"--set", change});
+  const Outcome o = run(command, threads(1));
   INFO(o.output);
   REQUIRE(o.code == 0);
   const Json windows = Json::parse(read_text(out))["windows"];
@@ -89,13 +92,15 @@ struct Begun {
     c["init_from"] = {{"folder", folder}};
     return run_config_into(w, c, out, more);
   }
-  std::string exported() const {
-    const Outcome o = run({bamtrain_program(), "export", "--checkpoint", checkpoint_of(w, "source"),
-                           "--output", w.path("hf")},
-                          threads(1));
+  std::string exported(const std::string& out = "source") const {
+    const std::string folder = w.path(out + "-hf");
+    fs::remove_all(folder);
+    const Outcome o = run(
+        {bamtrain_program(), "export", "--checkpoint", checkpoint_of(w, out), "--output", folder},
+        threads(1));
     INFO(o.output);
     REQUIRE(o.code == 0);
-    return w.path("hf");
+    return folder;
   }
   Json attention(const std::string& out) const {
     return Json::parse(
@@ -211,6 +216,44 @@ TEST_CASE("a Llama's yarn keeps the length that its config.json has") {
   CHECK(other.output.find("rope_scaling.original_max_position_embeddings is 16, and "
                           "model.attention.prior.original_length of this run 64") !=
         std::string::npos);
+}
+
+TEST_CASE("yarn and llama3 after a rope without them count turns in the length of that training") {
+  for (const Json& source :
+       {of_prior({{"name", "rope"}, {"theta", 100}}), of_prior(scaled_rope("linear")),
+        of_prior({{"name", "rope_local"}, {"theta", 100}})}) {
+    Begun b(source);
+    for (const char* scaling : {"yarn", "llama3"}) {
+      const std::vector<std::string> scaled = {
+          std::string("model.attention.prior.scaling=") + scaling,
+          "model.attention.prior.factor=4"};
+      // The source itself, scaled, at its own length.
+      const Json expected = losses_of(b.w, checkpoint_of(b.w, "source"), scaled);
+      for (const std::string& folder : {checkpoint_of(b.w, "source"), b.exported()}) {
+        INFO(source.dump() << scaling << folder);
+        const Outcome o = b.next(folder, scaled);
+        INFO(o.output);
+        REQUIRE(o.code == 0);
+        CHECK(b.attention("next")["prior"]["original_length"] == kShort);
+        if (source["prior"]["name"] == "rope") {
+          CHECK(losses_of(b.w, checkpoint_of(b.w, "next")) == expected);
+        }
+        const Json config = Json::parse(read_text(b.exported("next") + "/config.json"));
+        if (config["model_type"] == "llama") {
+          CHECK(config["rope_scaling"]["original_max_position_embeddings"] == kShort);
+        } else {
+          CHECK(config["priors"][0]["original_length"] == kShort);
+        }
+        fs::remove_all(b.w.path("next"));
+      }
+    }
+    const Outcome own = b.next(checkpoint_of(b.w, "source"),
+                               {"model.attention.prior={\"name\":\"rope\",\"scaling\":\"yarn\","
+                                "\"factor\":4,\"original_length\":20}"});
+    INFO(own.output);
+    REQUIRE(own.code == 0);
+    CHECK(b.attention("next")["prior"]["original_length"] == 20);
+  }
 }
 
 TEST_CASE("a source's state is believed by its digest, and no number in it that no run has") {
