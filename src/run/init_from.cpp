@@ -144,6 +144,7 @@ class Fit {
       refuse(tensor.where(), "no such tensor in the model", found(tensor),
              "change " + key_of_presence(name, layers_) + ", or use another folder");
     }
+    check_untied_head();
   }
 
  private:
@@ -161,6 +162,21 @@ class Fit {
     if (tensor.values() == embedding->second.values()) return true;
     refuse(tensor.where(), "the values of the embedding, since model.tied is true", "others",
            "set model.tied to false, or use another folder");
+  }
+
+  /// Of a run that unties what config.json ties: the folder's model computes with the embedding,
+  /// whatever the head holds. Error where it has other values.
+  void check_untied_head() const {
+    const auto head = source_.all().find(kHeadName), embedding = source_.all().find(kEmbeddingName);
+    if (head == source_.all().end() || embedding == source_.all().end()) return;
+    if (!layout_.find(kHeadName)) return;
+    const nlohmann::json config = source_config(from_.folder);
+    if (!config.is_object() || config.value("tie_word_embeddings", nlohmann::json()) != true)
+      return;
+    if (head->second.values() == embedding->second.values()) return;
+    refuse(head->second.where(),
+           "the values of the embedding, since tie_word_embeddings of config.json is true",
+           "others", "correct config.json, or use another folder");
   }
 
   [[noreturn]] static void refuse(const std::string& where, const std::string& expected,

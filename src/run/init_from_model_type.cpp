@@ -262,9 +262,10 @@ void check_source_members(const std::string& type, const ModelConfig& model,
   SourceMembers members(type, path, source);
   members.require("auto_map", nullptr, nullptr, ": code that comes with a folder is not run");
   members.require("quantization_config", nullptr, nullptr, ": weights as they are");
-  if (source.contains("tie_word_embeddings")) {
-    members.require("tie_word_embeddings", nullptr, model.tied, ", as model.tied asks",
-                    "change model.tied, or use another folder");
+  if (const json tied = source.value("tie_word_embeddings", json()); !tied.is_null()) {
+    // A run may untie a head that the folder has beside the embedding (run/init_from.cpp).
+    members.require("tie_word_embeddings", nullptr, tied == true ? tied : json(model.tied),
+                    ", as model.tied asks", "change model.tied, or use another folder");
   }
   if (type == "gpt2") {
     members.require_usual("scale_attn_weights", true);

@@ -22,7 +22,8 @@ std::string source_model_type(const InitFromConfig& from);
 
 /// What `source`, the content of config.json at `path` with a type of others, says of its model and
 /// no key or tensor of a run can say. Error (ExitCode::checkpoint) naming the member. Members that
-/// the type does not have are told by `warn`, once for all.
+/// the type does not have are told by `warn`, once for all. Whether a run without model.tied may
+/// begin with tied weights, their tensors show.
 void check_source_members(const std::string& type, const ModelConfig& model,
                           const std::string& path, const nlohmann::json& source, const Warn& warn);
 

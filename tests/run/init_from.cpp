@@ -440,6 +440,56 @@ TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to cha
   CHECK(other.output.find("rms_norm_eps is 1e-05") != std::string::npos);
 }
 
+TEST_CASE("a tied head that is stored too begins a head of its own") {
+  const std::vector<Json> attentions = {{{"prior", "rope"}}, {{"prior", "bam"}}};
+  for (const Json& attention : attentions) {
+    INFO(attention.dump());
+    const Workplace w;
+    Json c = still_run(w);
+    c["model"]["attention"] = attention;
+    c["model"]["tied"] = true;
+    REQUIRE(run_config_into(w, c, "first").code == 0);
+    export_checkpoint(first_checkpoint(w, "first"), w.path("hf"));
+    REQUIRE(Json::parse(read_text(w.path("hf/config.json")))["tie_word_embeddings"] == true);
+    c["init_from"] = {{"folder", w.path("hf")}};
+    c["model"]["tied"] = false;
+    const auto refused = [&](const std::vector<std::string>& words) {
+      const Outcome o = run_config_into(w, c, "refused");
+      INFO(o.output);
+      CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+      for (const std::string& word : words) CHECK(o.output.find(word) != std::string::npos);
+    };
+    refused(
+        {"lm_head.weight\": expected (211, 64), found no such tensor; remedy: change model.tied"});
+    const auto store_head = [&](float other) {
+      rewrite(w.path("hf"), [other](auto* tensors, auto* memory) {
+        std::erase_if(*tensors, [](const NamedTensor& t) { return t.name == "lm_head.weight"; });
+        NamedTensor head = named(tensors, "model.embed_tokens.weight");
+        const auto* const values = static_cast<const char*>(head.data);
+        memory->emplace_back(values, values + 4 * 211 * 64);
+        std::memcpy(memory->back().data() + 40, &other, sizeof other);
+        head.name = "lm_head.weight";
+        head.data = memory->back().data();
+        tensors->push_back(head);
+      });
+    };
+    float same = 0;
+    rewrite(w.path("hf"), [&same](auto* tensors, auto*) {
+      std::memcpy(&same,
+                  static_cast<const char*>(named(tensors, "model.embed_tokens.weight").data) + 40,
+                  sizeof same);
+    });
+    store_head(same + 1);
+    refused({"lm_head.weight\": expected the values of the embedding, since tie_word_embeddings"});
+    store_head(same);
+    const Outcome o = run_config_into(w, c, "untied");
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("warning") == std::string::npos);
+    CHECK(read_metrics(w.path("untied"))[0]["loss"] == read_metrics(w.path("first"))[0]["loss"]);
+  }
+}
+
 TEST_CASE("damaged weights are refused before anything is written") {
   Exported e;
   const std::string file = e.w.path("hf/model.safetensors");

@@ -125,7 +125,7 @@ TEST_CASE("what a Llama's config may say, and what it may not") {
                                      {"rope_interleaved", true},
                                      {"auto_map", {{"AutoModel", "other.Model"}}},
                                      {"quantization_config", {{"bits", 4}}},
-                                     {"tie_word_embeddings", true},
+                                     {"tie_word_embeddings", 1},
                                      {"rope_scaling", {{"rope_type", "longrope"}}},
                                      {"rope_parameters", {{"rope_type", "dynamic"}}}}) {
       INFO(type);
@@ -134,7 +134,10 @@ TEST_CASE("what a Llama's config may say, and what it may not") {
   }
   const json with_mscale = {{"rope_type", "yarn"}, {"factor", 4}, {"mscale", 0.5}};
   CHECK(says(refused_of("llama", {{"rope_scaling", with_mscale}}), "rope_scaling.mscale"));
-  CHECK(says(refused_of("llama", {{"tie_word_embeddings", true}}), "change model.tied"));
+  CHECK(told_of("llama", {{"tie_word_embeddings", true}}, m).empty());
+  m.tied = true;
+  CHECK(says(refused_of("llama", {{"tie_word_embeddings", false}}, m), "change model.tied"));
+  m = {};
   // transformers reads none of them in such a model.
   CHECK(told_of("llama", {{"logits_scaling", 8}, {"embedding_multiplier", 12}}, m) ==
         std::vector<std::string>{"config.json: embedding_multiplier, logits_scaling: not read; a "
