@@ -52,8 +52,23 @@ Json with_parameters(Json j, const Choice<Info>& chosen, const ModelShape& shape
   return j;
 }
 
-/// Positions that the model is meant for: T, or as many as scaling or random positions make of it.
+bool has_yarn(const ModelConfig& c) {
+  return c.attention.prior.of(0).options.text("scaling") == "yarn";
+}
+
+/// As many as yarn's factor makes of the original length. Versions of transformers 4 compute with
+/// their quotient in the factor's place; 0: no whole number has that quotient.
+int64_t yarn_positions(const ModelConfig& c, int64_t T) {
+  const Options& options = c.attention.prior.of(0).options;
+  const double original = rope_original_length(options, T), factor = options.number("factor");
+  const double positions = std::round(original * factor);
+  return positions / original == factor ? static_cast<int64_t>(positions) : 0;
+}
+
+/// Positions that the model is meant for: T, or as many as scaling or random positions make of it;
+/// yarn_positions where it has yarn.
 int64_t rope_positions(const ModelConfig& c, int64_t T) {
+  if (has_yarn(c)) return yarn_positions(c, T);
   const PriorChoice& rope = c.attention.prior.of(0);
   const int64_t randomized = rope.info().randomization(rope.options, T).range;
   if (randomized > 0) return randomized;
@@ -106,7 +121,8 @@ const char* gpt2_activation(MlpKind kind) {
 
 bool is_llama(const ModelConfig& c, int64_t T) {
   return is_plain(c, "rope", T) && c.norm.kind == NormKind::rmsnorm &&
-         c.mlp.kind == MlpKind::swiglu && !c.bias.head;
+         c.mlp.kind == MlpKind::swiglu && !c.bias.head &&
+         (!has_yarn(c) || yarn_positions(c, T) > 0);
 }
 
 bool is_gpt2(const ModelConfig& c, int64_t T) {

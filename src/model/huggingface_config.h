@@ -16,8 +16,9 @@ struct SpecialTokens {
 };
 
 /// Whether transformers' LlamaForCausalLM computes the same logits from the same weights, on single
-/// documents: rope in every layer (ntk as the base it stands for), no logit scale, softmax, no
-/// window, RMSNorm before each branch, SwiGLU, embeddings as they are.
+/// documents: rope in every layer (ntk as the base it stands for; yarn to a whole number of
+/// positions), no logit scale, softmax, no window, RMSNorm before each branch, SwiGLU, embeddings
+/// as they are.
 bool is_llama(const ModelConfig& config, int64_t sequence_length);
 
 /// Whether transformers' GPT2LMHeadModel does: learned positions, no logit scale, softmax, no

@@ -2,6 +2,7 @@
 
 #include "model/huggingface_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -171,6 +172,78 @@ TEST_CASE("rope's scaling is written in transformers' terms") {
   CHECK(ntk["theta"].get<double>() == Approx(63496.042078728).epsilon(1e-10));
   CHECK(config_of(model(prior("rope", {{"randomized", true}})))["max_position_embeddings"] ==
         4 * kTrained);
+}
+
+namespace {
+
+/// yarn as transformers computes it from a Llama's config.json: the factor of the member, or that
+/// of positions, as transformers 4.52 has it.
+struct Yarn {
+  std::vector<double> frequencies;
+  double amplitude = 0;
+
+  Yarn(const OrderedJson& config, bool by_positions) {
+    const OrderedJson& s = config["rope_scaling"];
+    const auto D = config["head_dim"].get<double>(), theta = config["rope_theta"].get<double>();
+    const auto original = s["original_max_position_embeddings"].get<double>();
+    const double factor = by_positions ? config["max_position_embeddings"].get<double>() / original
+                                       : s["factor"].get<double>();
+    const auto dimension = [&](double rotations) {
+      return D * std::log(original / (rotations * 2 * M_PI)) / (2 * std::log(theta));
+    };
+    const double low = std::max(std::floor(dimension(s["beta_fast"])), 0.0);
+    double high = std::min(std::ceil(dimension(s["beta_slow"])), D - 1);
+    if (low == high) high += 0.001;
+    for (double pair = 0; pair < D / 2; ++pair) {
+      const double turned = std::pow(theta, 2 * pair / D);
+      const double kept = 1 - std::min(std::max((pair - low) / (high - low), 0.0), 1.0);
+      frequencies.push_back((1 - kept) / (factor * turned) + kept / turned);
+    }
+    amplitude = s["attention_factor"].get<double>();
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "transformers computes yarn of a Llama's config as the model does, however long it trained") {
+  struct Case {
+    int64_t T;
+    double original, factor;
+    bool randomized;
+  };
+  for (const Case& k : {Case{48, 0, 4, false}, Case{128, 32, 2, false}, Case{4096, 512, 4, false},
+                        Case{64, 512, 2.5, false}, Case{64, 48, 4.0 / 3, false},
+                        Case{64, 0, 2, true}, Case{300, 40, 1.1, true}}) {
+    INFO(k.T << " " << k.original << " " << k.factor << " " << k.randomized);
+    for (const double theta : {100.0, 1e4}) {
+      ModelConfig c = model(prior("rope", {{"theta", theta},
+                                           {"scaling", std::string("yarn")},
+                                           {"factor", k.factor},
+                                           {"original_length", k.original},
+                                           {"randomized", k.randomized}}));
+      c.own_head_dim = 32;
+      REQUIRE(is_llama(c, k.T));
+      const OrderedJson config = huggingface_config(c, k.T, Dtype::f32, {});
+      const PriorChoice& rope = c.attention.prior.of(0);
+      const RotaryFamily& family = *rope.info().as<RotaryFamily>();
+      const std::vector<double> ours = family.inverse_frequencies(rope.options, 32, k.T);
+      for (const bool by_positions : {false, true}) {
+        const Yarn theirs(config, by_positions);
+        REQUIRE(theirs.frequencies.size() == ours.size());
+        for (size_t i = 0; i < ours.size(); ++i) {
+          CHECK(theirs.frequencies[i] == Approx(ours[i]).epsilon(1e-12));
+        }
+        CHECK(theirs.amplitude == Approx(family.amplitude(rope.options)).epsilon(1e-12));
+      }
+    }
+  }
+  // 62.4 positions.
+  const ModelConfig c = model(prior("rope", {{"scaling", std::string("yarn")}, {"factor", 1.3}}));
+  CHECK_FALSE(is_llama(c, kTrained));
+  const OrderedJson own = config_of(c);
+  CHECK(own["model_type"] == "bamtrain");
+  CHECK((own["priors"][0]["factor"] == 1.3 && own["priors"][0]["original_length"] == kTrained));
 }
 
 TEST_CASE("any other model brings its code, with derived numbers written out") {
