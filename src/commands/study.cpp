@@ -335,6 +335,10 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
     return code;
   }
   const StudyRun& first = runs.front();
+  if (make_plan_without_device(first.config.device)) {
+    tell("how long training takes is not known: no GPU here to measure\n");
+    return code;
+  }
   const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
   const double rate = measure_matrix_rate(*backend, activation_dtype(first.config.train.precision));
   // Runs share the cores of one machine; GPUs they have to themselves.

@@ -120,6 +120,26 @@ TEST_CASE("a dry run says what is done and what is not, and trains nothing") {
   CHECK_FALSE(std::filesystem::exists(w.path("study")));
 }
 
+TEST_CASE("a dry run for a GPU that is not here plans where a run's dry run does") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["set"]["device"] = "cuda";
+  // No device is visible, whatever the machine has.
+  const Environment without = {"CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=2"};
+  const Outcome of_run = run({bamtrain_program(), "--config", w.path("base.json"), "--set",
+                              "device=cuda", "--set", "out_dir=" + w.path("one"), "--dry-run"},
+                             without);
+  const Outcome o = run(command(write_study(w, j), {"--dry-run"}), without);
+  INFO(of_run.output << o.output);
+  CHECK(o.code == of_run.code);
+  CHECK(o.output.find("6 runs: 0 done, 6 to do, 1 at a time") != std::string::npos);
+  CHECK((of_run.output.find("no GPU here to measure") != std::string::npos) ==
+        (o.output.find("how long training takes is not known: no GPU here to measure") !=
+         std::string::npos));
+  CHECK_FALSE(std::filesystem::exists(w.path("study")));
+}
+
 TEST_CASE("a dry run refuses folders that the study cannot make") {
   const Workplace w;
   write_base(w);
