@@ -440,10 +440,18 @@ double add_mix(Arrays& in, const AttentionCase& c) {
     for (size_t at = 0; at < u.size(); at += static_cast<size_t>(I)) {
       units.push_back(std::inner_product(w1 + k * I, w1 + (k + 1) * I, &u[at], 0.0));
     }
-    std::sort(units.begin(), units.end());
     // The widest gap in the middle half; of few numbers, which repeat, of all.
     const auto gap = [&units](size_t n) { return units[n + 1] - units[n]; };
     const size_t quarter = units.size() < 64 ? 0 : units.size() / 4;
+    const auto [least, most] = std::minmax_element(units.begin(), units.end());
+    const double lowest = *least, highest = *most;
+    const auto first_of_middle = units.begin() + static_cast<ptrdiff_t>(quarter);
+    const auto end_of_middle = units.end() - static_cast<ptrdiff_t>(quarter);
+    if (quarter > 0) {
+      std::nth_element(units.begin(), first_of_middle, units.end());
+      std::nth_element(first_of_middle, end_of_middle, units.end());
+    }
+    std::sort(first_of_middle, end_of_middle);
     size_t widest = quarter;
     for (size_t n = quarter; n + 1 < units.size() - quarter; ++n) {
       if (gap(n) > gap(widest)) widest = n;
@@ -451,7 +459,7 @@ double add_mix(Arrays& in, const AttentionCase& c) {
     const double kink =
         units.size() > 1 && gap(widest) > 0 ? units[widest] + gap(widest) / 2 : units[0] - first;
     in["c1"].x.push_back(-kink);
-    largest = std::max({largest, units.back() - kink, kink - units.front()});
+    largest = std::max({largest, highest - kink, kink - lowest});
   }
   return largest;
 }
