@@ -139,6 +139,11 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
     const size_t lone = first_lone_surrogate(raw.text);
     if (lone != std::string::npos) {
       if (invalid == InvalidUtf8::error) throw lone_surrogate(raw, path, lone);
+      counts->invalid_bytes += lone_surrogate_bytes(raw.text);
+      if (counts->first_invalid.empty()) {
+        counts->first_invalid =
+            place_of_byte(raw, path, kind, lone) + ", " + offset_of_byte(raw, lone);
+      }
       if (bad == std::string_view::npos && !keeps_invalid(invalid, counts)) return false;
       replace_lone_surrogates(&raw.text);
     }

@@ -2,6 +2,7 @@
 // What Python's json module writes that is no JSON (RFC 8259), and what takes its place.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace bamtrain {
@@ -12,6 +13,9 @@ void replace_non_finite(std::string* json);
 
 /// Position of the first escape of a UTF-16 surrogate without its other half ("\ud83d"), or npos.
 size_t first_lone_surrogate(const std::string& json);
+
+/// Of all their escapes, six each.
+int64_t lone_surrogate_bytes(const std::string& json);
 
 /// Each of those becomes the escape of U+FFFD.
 void replace_lone_surrogates(std::string* json);

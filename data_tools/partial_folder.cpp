@@ -85,9 +85,7 @@ bool PartialFolder::is_one(const std::string& path) {
   };
   if (has(TokenizeJournal::kName)) {
     read_journal(path + "/" + TokenizeJournal::kName);
-    return true;
-  }
-  if (!has(FolderLock::kName)) {
+  } else if (!has(FolderLock::kName)) {
     refuse("a folder with " + first->path().filename().string() + ", without " + FolderLock::kName +
            " and " + TokenizeJournal::kName);
   }
@@ -97,7 +95,7 @@ bool PartialFolder::is_one(const std::string& path) {
   } catch (const fs::filesystem_error& e) {
     refuse("a folder that cannot be read: " + e.code().message());
   }
-  if (!foreign.empty()) refuse("a folder with " + foreign + ", without " + TokenizeJournal::kName);
+  if (!foreign.empty()) refuse("a folder with " + foreign + ", which it does not make");
   return true;
 }
 

@@ -133,13 +133,20 @@ void refuse_repeated(const std::vector<std::string>& folders) {
 }
 
 /// Error (ExitCode::usage) where the name ends as another format's does: no program opens a
-/// picture.pdf that holds SVG.
+/// picture.pdf that holds SVG. Other names with dots are names: "bam-0.1".
 void require_extension(const std::string& path, bool figure) {
   std::string extension = fs::path(path).extension().string();
+  if (extension.empty() && fs::path(path).filename().string().starts_with('.')) {
+    extension = fs::path(path).filename().string();  // ".png"
+  }
   for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  static const std::set<std::string> kOthers = {".png",  ".pdf", ".jpg",  ".jpeg", ".eps",
-                                                ".ps",   ".gif", ".webp", ".tif",  ".tiff",
-                                                ".json", ".csv", ".md",   ".txt",  ".tex"};
+  static const std::set<std::string> kOthers = {
+      ".ai",  ".avif", ".bmp",  ".bz2",  ".csv", ".doc", ".docx", ".dvi", ".emf", ".eps",
+      ".gif", ".gz",   ".heic", ".heif", ".ico", ".jpe", ".jpeg", ".jpg", ".jp2", ".json",
+      ".jxl", ".md",   ".odg",  ".odp",  ".ods", ".odt", ".pdf",  ".pgf", ".png", ".ppm",
+      ".pps", ".ppt",  ".pptx", ".ps",   ".psd", ".rtf", ".svgz", ".tar", ".tex", ".tga",
+      ".tif", ".tiff", ".tikz", ".tsv",  ".txt", ".wmf", ".webp", ".xcf", ".xls", ".xlsx",
+      ".xml", ".xz",   ".yaml", ".yml",  ".zip", ".zst"};
   const bool other = kOthers.count(extension) != 0 ||
                      (figure ? extension.starts_with(".htm") : extension == ".svg");
   if (!other) return;

@@ -21,7 +21,7 @@ Error failed(const std::string& path, const std::string& expected, const std::st
 
 std::string FolderPlace::named(const std::string& path) {
   std::string name = path;
-  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  while (name.size() > 1 && (name.back() == '/' || name.ends_with("/."))) name.pop_back();
   return without_links(name);
 }
 

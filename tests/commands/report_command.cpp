@@ -356,11 +356,16 @@ TEST_CASE("a report under the name of another format is refused, and nothing is 
     return o.output;
   };
   const std::vector<std::string> figure = {"--figure", "loss"};
-  for (const std::string name : {"x.png", "x.pdf", "x.html", "x.PDF"}) {
+  for (const std::string name :
+       {"x.png", "x.pdf", "x.html", "x.PDF", "x.svgz", "x.bmp", "x.emf", "x.avif", "x.docx"}) {
     const std::string output = report(name, figure);
     CHECK(output.find("--output: expected a name that ends with .svg, as figures are SVG, found " +
                       w.path(name) + "; remedy: write " + w.path("x.svg") + " and convert") !=
           std::string::npos);
+    CHECK_FALSE(fs::exists(w.path(name)));
+  }
+  for (const std::string name : {"x.svg.gz", ".png"}) {
+    CHECK(report(name, figure).find("as figures are SVG") != std::string::npos);
     CHECK_FALSE(fs::exists(w.path(name)));
   }
   for (const std::string name : {"x.pdf", "x.svg", "x.md"}) {

@@ -147,6 +147,12 @@ TEST_CASE("half a pair of surrogates in JSON is bad UTF-8: replaced, or skipped 
       text_of("{\"text\": \"\xFF\\ud83d\"}", DocumentKind::jsonl, InvalidUtf8::replace);
   CHECK(both.text == bad + bad);
   CHECK(both.counts.replaced == 1);
+  CHECK(both.counts.invalid_bytes == 1 + 6);
+  // Six bytes each, for the tenth that a text may have.
+  const TextResult three = text_of("{\"text\": \"\\ud83d a \\udf70\\ud83c\"}", DocumentKind::jsonl,
+                                   InvalidUtf8::replace);
+  CHECK(three.counts.invalid_bytes == 3 * 6);
+  CHECK(contains(three.counts.first_invalid, "books.jsonl:7"));
 }
 
 TEST_CASE("a NUL byte is in no plain text, whatever becomes of bad UTF-8") {

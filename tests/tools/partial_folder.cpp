@@ -162,7 +162,7 @@ TEST_CASE("a folder with a lock is the work's only where it holds no other names
     const std::string name = foreign.substr(0, foreign.find_last_not_of('/') + 1);
     const std::string above = foreign.substr(0, foreign.find('/'));
     INFO(message);
-    CHECK((contains(message, "found a folder with " + name + ", without progress.json") ||
+    CHECK((contains(message, "found a folder with " + name + ", which it does not make") ||
            (above == "train" && contains(message, "found a folder with train,"))));
     CHECK(contains(message, "remedy: move it away, or choose another --output"));
     CHECK(fs::exists(partial + "/" + foreign));

@@ -288,5 +288,35 @@ TEST_CASE("of an input that nobody can read again nothing is kept") {
   CHECK(folder.entries() == 3);  // the text, the tokenizer and the pipe
 }
 
+TEST_CASE("a file of others beside the journal is refused by name, and stays") {
+  const TemporaryFolder folder;
+  const TokenizeOptions o = small_steps(folder);
+  REQUIRE(run_dies_before(o, 40));
+  const std::string partial = folder.file("out.partial");
+  REQUIRE(std::filesystem::exists(partial + "/progress.json"));
+  write_bytes(partial + "/notes.txt", "mine");
+  const std::string message = error_of(ExitCode::io, [&] { run(o); });
+  CHECK(contains(message, "found a folder with notes.txt, which it does not make"));
+  CHECK(read_bytes(partial + "/notes.txt") == "mine");
+  std::filesystem::remove(partial + "/notes.txt");
+  // Shards would be written behind the link.
+  std::filesystem::rename(partial + "/output", folder.file("else"));
+  std::filesystem::create_directory_symlink(folder.file("else"), partial + "/output");
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "found a folder with output,"));
+  std::filesystem::remove(partial + "/output");
+  std::filesystem::rename(folder.file("else"), partial + "/output");
+  run(o);
+}
+
+TEST_CASE("an output that ends with a dot is the folder before it") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = small_steps(folder);
+  const std::string name = o.output;
+  o.output = name + "/.";
+  run(o);
+  CHECK(std::filesystem::exists(name + "/train"));
+  CHECK_FALSE(std::filesystem::exists(name + ".partial"));
+}
+
 }  // namespace
 }  // namespace bamtrain
