@@ -24,10 +24,9 @@ class PartialFolder {
   /// Where work on `final_path` takes place; its symbolic links are followed.
   static std::string place_of(const std::string& final_path);
   /// Whether `path` is such a folder; false where nothing is there. Error (io) for what this class
-  /// did not make, of which nothing may be removed: a symbolic link, a file, and a folder with
-  /// content that has no journal, unless it has the lock, which comes first and goes last, and
-  /// holds nothing but what `bamdata tokenize` makes. Other folders have such a lock, those of runs
-  /// among them. Errors: also as read_journal.
+  /// did not make, of which nothing may be removed: a symbolic link, a file, a folder with content
+  /// that has neither journal nor lock, and one with anything that `bamdata tokenize` does not make.
+  /// Other folders have such a lock, those of runs among them. Errors: also as read_journal.
   static bool is_one(const std::string& path);
   /// Removes such a folder, the lock last: whoever comes before finds it held.
   static void remove(const std::string& path);
