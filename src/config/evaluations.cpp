@@ -27,21 +27,20 @@ ValueSchema members_schema() {
                         {"bleu", boolean_value()},
                         {"name", nonempty_text()}};
   schema["lengths"]["description"] =
-      "of sources, in tokens; default: the longest of the task's own; of passkey 0 and 128 to "
-      "32768, doubled; of niah none";
+      "source lengths in tokens; default: the longest of the task's own; passkey: 0 and 128 to "
+      "32768, doubling; niah: no default";
   schema["samples"]["description"] =
-      "sequences at each length, by default 1000; prompts of passkey at each depth, by default 1, "
-      "and "
-      "of niah, by default 500, at each depth 25; of a file by default all";
-  schema["seed"]["description"] = "of these; default 0";
+      "sequences at each length, default 1000; passkey: prompts at each depth, default 1; niah: "
+      "default 500, or 25 at each depth; with a file: default all";
+  schema["seed"]["description"] = "seed of the samples; default 0";
   schema["every"]["description"] =
-      "steps between passes while the run trains, on other sequences than those at the end but "
-      "where they are a file's; default 0: at the end alone";
+      "steps between passes during training, on other sequences than at the end, unless they come "
+      "from a file; default 0: only at the end";
   schema["bleu"]["description"] =
-      "whether corpus BLEU of what greedy decoding writes is measured at the end too, token by "
-      "token on the CPU; default false";
+      "also measure corpus BLEU of greedy decoding at the end, token by token on the CPU; default "
+      "false";
   schema["name"]["description"] =
-      "of its results, NAME@LENGTH/accuracy and so on; default: the task's";
+      "name in the results (NAME@LENGTH/accuracy and so on); default: the task's";
   return schema;
 }
 

@@ -28,7 +28,7 @@ namespace key_table {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Limits far above any use, as kMaxSteps: beyond them a number is a slip of the keyboard.
+// Limits far above any use, as kMaxSteps: a larger number is a typing error.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 40;
 inline constexpr int64_t kMaxLength = int64_t{1} << 24;
 inline constexpr int64_t kMaxWidth = int64_t{1} << 20;

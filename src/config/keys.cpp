@@ -22,16 +22,16 @@ std::vector<Key> make_keys() {
   std::vector<Key> keys = {
       // First: the defaults of what follows are those of its version.
       required(key("config_version",
-                   "version of this format, whose defaults and rules a run keeps when a newer "
-                   "program resumes it; 1: other defaults where that is said, and wsd's decay one "
-                   "step later",
+                   "version of this format; a newer program resumes a run with the defaults and "
+                   "rules of the run's version. Version 1 has other defaults where noted, and "
+                   "wsd's decay ends one step later",
                    integer_value(1, kConfigVersion), FIELD(config_version))),
-      resumable(key("name", "a label, for logs and tables", any_text(), FIELD(name))),
-      key("seed", "seed of initial values and of the order of the data",
-          integer_value(0, kMaxInt64), FIELD(seed)),
+      resumable(key("name", "label for logs and tables", any_text(), FIELD(name))),
+      key("seed", "seed of weight initialization and data order", integer_value(0, kMaxInt64),
+          FIELD(seed)),
       resumable(choice<DeviceKind>("device",
-                                   "auto: a GPU where there is one, else the CPU; "
-                                   "check: two backends side by side",
+                                   "auto: a GPU if available, else the CPU; check: every operation "
+                                   "on two backends, compared",
                                    kDeviceNames, FIELD(device))),
       required(resumable(key("out_dir", "folder for checkpoints and metrics.jsonl", nonempty_text(),
                              FIELD(out_dir)))),
@@ -84,20 +84,20 @@ const std::vector<Key>& all_keys() {
 
 const std::vector<KeyGroup>& all_groups() {
   static const std::vector<KeyGroup> groups = {
-      {"model", "the model"},
-      {"model.mlp", "the feed-forward half of a block"},
-      {"model.norm", "the norms"},
-      {"model.attention", "prior x scale x normalizer x mask"},
-      {"init_from", "what a new run starts from"},
-      {"data", "what is trained on"},
-      {"optimizer", "the step from gradients to weights"},
-      {"schedule", "the learning rate over the run"},
-      {"train", "length and shape of the run"},
-      {"checkpoint", "what is saved, kept and resumed from"},
-      {"checkpoint.best", "which checkpoint is kept beside the newest"},
-      {"eval", "validation, and what is measured at the end"},
-      {"sample", "texts that the model writes while it is trained"},
-      {"log", "what is written while training"},
+      {"model", "architecture"},
+      {"model.mlp", "feed-forward layers"},
+      {"model.norm", "normalization layers"},
+      {"model.attention", "positional prior, logit scale, normalizer, mask"},
+      {"init_from", "initial weights of a new run"},
+      {"data", "training and validation data"},
+      {"optimizer", "optimizer and weight decay"},
+      {"schedule", "learning rate schedule"},
+      {"train", "length, batch size and precision"},
+      {"checkpoint", "saving and resuming"},
+      {"checkpoint.best", "keeping the best checkpoint"},
+      {"eval", "validation, and evaluation at the end"},
+      {"sample", "text samples during training"},
+      {"log", "logs during training"},
   };
   return groups;
 }

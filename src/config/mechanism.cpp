@@ -240,7 +240,7 @@ ordered_json priors_json(const PriorConfig& config) {
 ValueSchema priors_schema() {
   ValueSchema schema = mechanism_schema(priors_and_mixes(false));
   schema["oneOf"].push_back({{"type", "array"},
-                             {"description", "priors of the layers in turn"},
+                             {"description", "priors of the layers, in turn"},
                              {"items", mechanism_schema(priors_and_mixes(true))},
                              {"minItems", 1}});
   return schema;

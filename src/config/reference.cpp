@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 #include <vector>
 
+#include "config/examples.h"
 #include "config/schema.h"
 #include "core/join.h"
 
@@ -52,7 +55,9 @@ std::string type_of(const Json& schema) {
   if (!schema.contains("type")) return "value";
   const Json& type = schema["type"];
   if (type == "array" && schema.contains("items")) {
-    return "list, each " + type_of(schema["items"]);
+    const std::string each = type_of(schema["items"]);
+    const bool plain = !schema["items"].contains("enum") && each.find(' ') == std::string::npos;
+    return plain ? "list of " + each + "s" : "list, each " + each;
   }
   if (type == "object") return "object";
   if (type.is_string()) return type.get<std::string>();
@@ -61,17 +66,25 @@ std::string type_of(const Json& schema) {
   return join(types, " or ");
 }
 
-/// "1 to 4,096", "above 0", "", ...: of numbers whose upper limit says something.
+// An upper limit from here on only keeps typing errors out.
+constexpr double kBeyondUse = 1e9;
+
+std::string limit_text(const Json& number) {
+  return number.is_number_float() ? fmt::format("{:g}", number.get<double>()) : number.dump();
+}
+
+/// "from 1 to 4096", "above 0", "", ...: without an upper limit that is beyond any use.
 std::string limits_of(const Json& schema) {
   std::vector<std::string> parts;
-  if (schema.contains("minimum")) parts.push_back("from " + schema["minimum"].dump());
-  if (schema.contains("exclusiveMinimum")) {
-    parts.push_back("above " + schema["exclusiveMinimum"].dump());
+  const auto add = [&](const char* keyword, const char* word) {
+    if (schema.contains(keyword)) parts.push_back(word + limit_text(schema[keyword]));
+  };
+  add("minimum", "from ");
+  add("exclusiveMinimum", "above ");
+  if (schema.contains("maximum") && schema["maximum"].get<double>() < kBeyondUse) {
+    add("maximum", "to ");
   }
-  if (schema.contains("maximum")) parts.push_back("to " + schema["maximum"].dump());
-  if (schema.contains("exclusiveMaximum")) {
-    parts.push_back("below " + schema["exclusiveMaximum"].dump());
-  }
+  add("exclusiveMaximum", "below ");
   return join(parts, " ");
 }
 
@@ -107,6 +120,9 @@ void describe_key(std::string& out, const std::string& key, const Json& schema, 
        lead.size());
 }
 
+/// What a reader has seen already: members, by name and schema, and where.
+using Seen = std::map<std::string, std::string>;
+
 bool is_required(const Json& object, const std::string& key) {
   if (!object.contains("required")) return false;
   for (const Json& r : object["required"]) {
@@ -115,51 +131,79 @@ bool is_required(const Json& object, const std::string& key) {
   return false;
 }
 
-void describe_members(std::string& out, const Json& object) {
+/// The members of an object at `where`; those that were described elsewhere by their names.
+void describe_members(std::string& out, const Json& object, const std::string& where, Seen& seen) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> repeated;  // by where they were
   for (const auto& [key, schema] : object["properties"].items()) {
-    if (!schema.contains("const")) describe_key(out, key, schema, is_required(object, key), 2);
+    if (schema.contains("const")) continue;
+    const auto [first, is_new] = seen.emplace(key + schema.dump(), where);
+    if (is_new || is_required(object, key)) {
+      describe_key(out, key, schema, is_required(object, key), 2);
+      continue;
+    }
+    if (repeated.empty() || repeated.back().first != first->second) {
+      repeated.push_back({first->second, {}});
+    }
+    repeated.back().second.push_back("`" + key + "`");
+  }
+  for (const auto& [other, keys] : repeated) {
+    wrap(out, "    - ", join(keys) + ": as for `" + other + "`", 6);
   }
 }
 
 /// The mechanisms that a key can name, each with its options, and what a list holds.
-void describe_alternatives(std::string& out, const Json& alternatives) {
+void describe_alternatives(std::string& out, const std::string& path, const Json& alternatives,
+                           Seen& seen) {
   for (const Json& a : alternatives) {
     const std::string description = a.value("description", std::string());
     if (a.contains("properties")) {
       const Json& properties = a["properties"];
-      const std::string lead =
-          properties.contains("name")
-              ? fmt::format("`{}`: ", properties["name"]["const"].get<std::string>())
-              : "";
-      wrap(out, "  - ", lead + description, 4);
-      describe_members(out, a);
+      const std::string name = properties.contains("name")
+                                   ? properties["name"]["const"].get<std::string>()
+                                   : std::string();
+      const auto [first, is_new] = seen.emplace(a.dump(), path);
+      if (!is_new) {
+        wrap(out, "  - ", description + ": as for `" + first->second + "`", 4);
+        continue;
+      }
+      wrap(out, "  - ", (name.empty() ? "" : "`" + name + "`: ") + description, 4);
+      describe_members(out, a, name.empty() ? path : name, seen);
     } else if (a.contains("items") && !a["items"].contains("enum")) {
       wrap(out, "  - ", "a list: " + description, 4);
       const Json& items = a["items"];
-      if (items.contains("properties")) describe_members(out, items);
+      if (items.contains("properties")) describe_members(out, items, path, seen);
       if (items.contains("oneOf") && items["oneOf"][0].contains("properties")) {
-        describe_members(out, items["oneOf"][0]);
+        describe_members(out, items["oneOf"][0], path, seen);
       }
     }
   }
 }
 
-void describe_object(std::string& out, const std::string& path, const Json& object) {
+/// A JSON text as an indented block.
+std::string block_of(const std::string& text) {
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += "    " + line + "\n";
+  return out;
+}
+
+void describe_object(std::string& out, const std::string& path, const Json& object, Seen& seen) {
   // First the keys of this section, then the sections in it.
   for (const auto& [key, schema] : object["properties"].items()) {
     if (schema.contains("properties")) continue;
     const std::string full = path.empty() ? key : path + "." + key;
     describe_key(out, full, schema, is_required(object, key), 0);
-    if (schema.contains("oneOf")) describe_alternatives(out, schema["oneOf"]);
+    if (schema.contains("oneOf")) describe_alternatives(out, full, schema["oneOf"], seen);
     if (schema.contains("items") && schema["items"].contains("properties")) {
-      describe_members(out, schema["items"]);
+      describe_members(out, schema["items"], full, seen);
     }
   }
   for (const auto& [key, schema] : object["properties"].items()) {
     if (!schema.contains("properties")) continue;
     const std::string full = path.empty() ? key : path + "." + key;
     out += fmt::format("\n## {}: {}\n\n", full, schema.value("description", std::string()));
-    describe_object(out, full, schema);
+    out += block_of(config_example(full)) + "\n";
+    describe_object(out, full, schema, seen);
   }
 }
 
@@ -167,14 +211,41 @@ void describe_object(std::string& out, const std::string& path, const Json& obje
 
 std::string config_reference() {
   std::string out = "# Config reference\n\n";
-  wrap(
-      out, "",
-      "Every key of a run configuration. A file is one JSON object of these sections; "
-      "`--set a.b.c=value` replaces a key on the command line. A key that is not listed here is an "
-      "error.",
-      0);
-  out += "\n";
-  describe_object(out, "", schema_json());
+  const auto paragraph = [&out](const std::string& text) {
+    wrap(out, "", text, 0);
+    out += "\n";
+  };
+  paragraph(
+      "A run is one JSON file. This one trains a small model with BAM + SSMax on the data of "
+      "`scripts/quickstart.sh`, and measures perplexity up to 8 times the training length. Save it "
+      "as `run.json`:");
+  out += block_of(minimal_config()) + "\n";
+  out +=
+      "    build/src/bamtrain --config run.json --dry-run     # checks config, data and memory\n"
+      "    build/src/bamtrain --config run.json\n\n";
+  out +=
+      "| key | meaning |\n|---|---|\n"
+      "| `config_version` | the version that this page describes |\n"
+      "| `out_dir` | checkpoints, logs and results; run the same command again to resume |\n"
+      "| `vocab` | the size of the tokenizer's vocabulary |\n"
+      "| `width`, `layers`, `heads`, `mlp.hidden` | the size of the model |\n"
+      "| `prior`, `scale` | the attention that is compared; a name stands for its defaults |\n"
+      "| `train`, `val` | folders of token shards, or a synthetic task: `{\"task\": \"copy\"}` |\n"
+      "| `sequence_length` | the training length T |\n"
+      "| `steps`, `tokens_per_step` | the training budget |\n"
+      "| `micro_batch` | sequences per forward and backward pass: less takes less memory |\n"
+      "| `lengths` | where perplexity is measured at the end |\n\n";
+  paragraph(
+      "Leave the other keys at their defaults. Most of them reproduce a paper: `configs/` has "
+      "complete files for each paper.");
+  paragraph(
+      "Each entry below gives type, limits and default in parentheses. `--set a.b.c=value` "
+      "replaces a key on the "
+      "command line. A key that is not listed here is an error. A key may change on resume where "
+      "its entry says so; `checkpoint.allow_change` permits others.");
+  out += "## Top level\n\n" + block_of(config_example("")) + "\n";
+  Seen seen;
+  describe_object(out, "", schema_json(), seen);
   return out;
 }
 

@@ -19,7 +19,7 @@ ordered_json key_schema(const Key& key, const RunConfig& defaults) {
   ordered_json s = {{"description", key.description}};
   for (const auto& [keyword, value] : key.schema.items()) s[keyword] = value;
   if (!key.required) s["default"] = key.get(defaults);
-  if (key.free_on_resume) s["$comment"] = "may change when a run is resumed";
+  if (key.free_on_resume) s["$comment"] = "may change on resume";
   return s;
 }
 
@@ -57,7 +57,7 @@ ordered_json schema_json() {
   s.update(group_schema("", default_run_config(kConfigVersion)));
   ordered_json properties = {
       {"$schema",
-       {{"description", "where editors find this schema, as --print-schema writes it"},
+       {{"description", "where editors find this schema, the output of --print-schema"},
         {"type", "string"}}}};
   properties.update(s["properties"]);
   s["properties"] = properties;

@@ -22,7 +22,7 @@ ValueSchema weight_schema() { return number_above(0); }
 ValueSchema sources_schema() {
   ValueSchema path = nonempty_text(), weight = weight_schema();
   path["description"] = "a folder of *.bin, or a glob";
-  weight["description"] = "its share of the sequences is in proportion";
+  weight["description"] = "relative share of the sequences";
   const ValueSchema shards = {{"type", "object"},
                               {"description", "shards"},
                               {"properties", {{"path", path}, {"weight", weight}}},
@@ -30,7 +30,7 @@ ValueSchema sources_schema() {
                               {"additionalProperties", false}};
   ValueSchema list = list_of({{"oneOf", {shards, task_schema({{"weight", weight}}, {"weight"})}}});
   list["minItems"] = 1;
-  list["description"] = "sources whose sequences take turns; tasks too, with a weight beside";
+  list["description"] = "interleaved sources, shards or tasks, each with a weight";
   return {{"oneOf", {nonempty_text(), task_schema(), list}}};
 }
 

@@ -54,6 +54,16 @@ const TaskInfo& named_task(const json& value, const std::string& path, const Ori
               did_you_mean(name, names, "use one of them"));
 }
 
+/// `before`, which describes an option of other tasks, and what it is of `task`: "niah, choice: a
+/// file; passkey: a number".
+std::string with_task(std::string before, const std::string& task, const std::string& text) {
+  if (before.empty()) return task + ": " + text;
+  const std::string same = ": " + text;
+  const size_t at = (before + ";").find(same + ";");
+  if (at == std::string::npos) return before + "; " + task + same;
+  return before.insert(at, ", " + task);
+}
+
 }  // namespace
 
 bool is_task(const json& value) { return value.is_object() && value.contains("task"); }
@@ -106,7 +116,7 @@ ordered_json task_json(const TaskChoice& choice) {
 
 ValueSchema task_schema(const ValueSchema& beside, const std::vector<std::string>& required) {
   ValueSchema name = one_of(known_names()), length = length_schema();
-  name["description"] = "its name; bamdata synth shows its sequences";
+  name["description"] = "name of the task; bamdata synth prints its sequences";
   length["description"] = "shortest and longest source, in tokens; default: the task's own";
   ValueSchema all = {"task"};
   for (const std::string& more : required) all.push_back(more);
@@ -125,20 +135,20 @@ void add_options(const std::string& task, const std::vector<OptionSpec>& options
   ValueSchema& properties = (*entry)["properties"];
   for (const OptionSpec& o : options) {
     ValueSchema schema = option_schema(o);
-    std::string description = "of " + task + ": " + o.description;
+    std::string text = o.description, before;
     if (properties.contains(o.name)) {  // of another task too, and of the same type
       const ValueSchema& other = properties[o.name];
-      std::string before = other["description"];
-      if (before.find(description) != std::string::npos) continue;
+      before = other["description"];
+      if (before.find(task + ": " + text) != std::string::npos) continue;
       if (other.value("default", ValueSchema()) != schema["default"]) {  // each has its own
         if (other.contains("default")) before += ", by default " + other["default"].dump();
-        description += ", by default " + schema["default"].dump();
+        text += ", by default " + schema["default"].dump();
         schema.erase("default");
       }
-      description = before + "; " + description;
     }
+    std::string description = with_task(before, task, text);
     properties[o.name] = std::move(schema);
-    properties[o.name]["description"] = description;
+    properties[o.name]["description"] = std::move(description);
   }
 }
 

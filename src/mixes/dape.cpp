@@ -24,10 +24,10 @@ MixInfo dape_mix() {
   MixInfo m;
   m.name = "dape";
   m.formula =
-      "x the scores of all heads at (i, j), not multiplied by the logit scale, B their biases of "
-      "`base`, f = weight2 lrelu(weight1 u + bias1) + bias2, slope 0.01; nope and rope have no B: "
-      "x + f(x). "
-      "Softmax does not read bias2: it drifts with the rounding of its gradient";
+      "combines x, the scores of all heads at (i, j) before the logit scale, and B, their biases "
+      "from `base`, as `variant` says. f = weight2 lrelu(weight1 u + bias1) + bias2, slope 0.01. "
+      "Over nope and rope, which have no B: x + f(x). Softmax ignores bias2, which drifts with "
+      "rounding in its gradient";
   m.options = {{"variant",
                 "concat: x + f([x; B]); concat_residual: x + B + f([x; B]); add_residual: x + B + "
                 "f(x + B); bias_only: x + B + f(B)",

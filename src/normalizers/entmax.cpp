@@ -23,16 +23,15 @@ NormalizerInfo Entmax::info() {
   n.formula =
       "p_ij = [(alpha - 1) z_ij - tau_i]_+^(1/(alpha - 1)), tau_i such that a row sums to 1; alpha "
       "2: sparsemax";
-  n.options = {
-      {"alpha",
-       "the nearer to 1, the nearer to softmax; gradients are approximate where weights are "
-       "small beside an alpha above 2",
-       1.5,
-       {},
-       Entmax::kLeastAlpha,
-       Entmax::kMostAlpha},
-      {"learned", "alpha is where a parameter of each head begins", false},
-      decay_option("alpha, where it is learned", false)};
+  n.options = {{"alpha",
+                "the nearer to 1, the nearer to softmax. Above 2, gradients are approximate where "
+                "weights are small",
+                1.5,
+                {},
+                Entmax::kLeastAlpha,
+                Entmax::kMostAlpha},
+               {"learned", "train one alpha per head, starting from alpha", false},
+               decay_option("alpha, where it is learned", false)};
   n.parameters = [](const Options& o, const ModelShape& s) {
     MechanismParameter alpha = {"alpha", {s.heads}, true, false, "log(exp(alpha - 1) - 1)"};
     alpha.minimum = theta_of(Entmax::kLeastAlpha);

@@ -7,15 +7,14 @@ namespace bamtrain {
 NormalizerInfo Topk::info() {
   NormalizerInfo n;
   n.name = "topk";
-  n.formula = "softmax over the k largest z_ij of a row; of equal ones the first keys";
-  OptionSpec k = {
-      "k", "how many keys a row keeps; n/2: half of them, at least one", 32.0, {}, 0, 1e9, true};
+  n.formula = "softmax over the k largest z_ij of a row; ties go to the first keys";
+  OptionSpec k = {"k", "keys kept per row; n/2: half of them, at least one", 32.0, {}, 0, 1e9,
+                  true};
   k.word = "n/2";
   n.options = {k,
                {"of",
-                "what n counts: the keys that the row sees, or the tokens of the whole sequence "
-                "(the published "
-                "form; a text that grows has none)",
+                "what n counts; row: the keys that the row sees; sequence: the tokens of the whole "
+                "sequence (the published form; undefined in incremental decoding)",
                 std::string("row"),
                 {"row", "sequence"}}};
   n.parameters = [](const Options& o, const ModelShape&) {

@@ -13,8 +13,8 @@ PriorInfo alibi_prior() {
       "b = -m_h d; with P the largest power of two up to H, m_h = 2^(-8h/P) for h <= P and "
       "2^(-4(2(h-P)-1)/P) for h > P";
   p.options = {{"asymmetry",
-                "by how much keys before the query are nearer in bidirectional attention, where "
-                "both sides are alike with 0",
+                "how much nearer keys before the query count in bidirectional attention; 0: both "
+                "sides alike",
                 kAsymmetry,
                 {},
                 0.0,

@@ -8,9 +8,9 @@ PriorInfo bam_prior() {
   PriorInfo p;
   p.name = Bam<double>::kName;
   p.formula =
-      "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta; at "
-      "least -1e4, and without a gradient there: beside a key well above it such a key has no "
-      "weight, unless a scale acts on the bias with a t below about 0.002, where t b is above -20";
+      "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta, at "
+      "least -1e4. Where b is clamped it has no gradient, and its key no weight next to one well "
+      "above it. The exception is a scale that multiplies b by t below about 0.002 (t b above -20)";
   p.options = {
       {"init",
        "initial values: uniform (all zero), laplace (ALiBi's slopes), linear (theta_beta from 0 to "

@@ -18,7 +18,7 @@ PriorInfo summed(const char* name, Formula bias, const char* formula) {
   p.formula = std::string(formula) + ", S the running sum of softplus(W x + w0)";
   p.options = {{"content_scale",
                 "s = content_scale <q, k>: 1/sqrt(D) (the paper), 1 (its published module) or "
-                "1/sqrt(C), C = width (its published notebook)",
+                "1/sqrt(C), C the width (its published notebook)",
                 std::string("1/sqrt(D)"),
                 {"1/sqrt(D)", "1", "1/sqrt(C)"}},
                decay_option("weight, the gates' matrix, not on their bias", true, true)};

@@ -7,10 +7,10 @@ PriorInfo cope_prior() {
   p.name = "cope";
   p.causal_only = true;
   p.formula =
-      "b = <q_i, E[p_ij]>, linear between the columns of E, p_ij = min(sum over k = j .. i of "
-      "sigmoid(s_ik), positions - 1)";
+      "b = <q_i, E[p_ij]>, linearly interpolated between the columns of E, p_ij = min(sum over k = "
+      "j .. i of sigmoid(s_ik), positions - 1)";
   p.options = {{"positions",
-                "columns of E, at every length; at most 1,024 on a GPU",
+                "columns of E, whatever the length; at most 1,024 on a GPU",
                 64.0,
                 {},
                 2.0,

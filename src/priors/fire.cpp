@@ -8,11 +8,10 @@ PriorInfo fire_prior() {
   PriorInfo p;
   p.name = "fire";
   p.formula =
-      "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden "
-      "ReLU, whose output bias b2 softmax does not read: it drifts with the rounding of its "
-      "gradient";
+      "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f an MLP with 32 hidden "
+      "ReLUs. Softmax ignores its output bias b2, which drifts with rounding in its gradient";
   p.options = {{"threshold_length",
-                "L0; 0: init_from's, else the training length",
+                "L0; 0: that of init_from, else the training length",
                 0.0,
                 {},
                 0.0,
@@ -22,7 +21,7 @@ PriorInfo fire_prior() {
                 {},
                 [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }},
                {"negative_slope",
-                "slope of hidden units below 0; 0: ReLU; DAPE's published code has 0.01",
+                "slope of hidden units below 0; 0: ReLU; DAPE's published code: 0.01",
                 0.0,
                 {},
                 0.0,

@@ -17,16 +17,17 @@ int form_of(const Options& o) {
 PriorInfo nape_prior() {
   PriorInfo p;
   p.name = Nape<double>::kName;
-  p.formula = "b = -m_h d in the first H/2 heads, where no scale acts, 0 in the others";
-  p.options = {{"slopes",
-                "m_h: exponential (ALiBi's; language models), harmonic (1/h, h from 1; synthetic "
-                "tasks) or halving (2^(1-h))",
-                std::string("exponential"),
-                {"exponential", "harmonic", "halving"}},
-               {"slope_heads",
-                "exponential: ALiBi's slopes for H/2 heads, or the first H/2 of those for H",
-                std::string("H/2"),
-                {"H/2", "H"}}};
+  p.formula = "b = -m_h d in the first H/2 heads, which no scale acts on; b = 0 in the others";
+  p.options = {
+      {"slopes",
+       "m_h: exponential (ALiBi's; language models), harmonic (1/h, h from 1; synthetic "
+       "tasks) or halving (2^(1-h))",
+       std::string("exponential"),
+       {"exponential", "harmonic", "halving"}},
+      {"slope_heads",
+       "with exponential: ALiBi's slopes for H/2 heads, or the first H/2 of its slopes for H heads",
+       std::string("H/2"),
+       {"H/2", "H"}}};
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
     if (o.text("slope_heads") == "H" && o.text("slopes") != "exponential") {
       throw Error(ExitCode::config, "{slope_heads}",

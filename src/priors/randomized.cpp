@@ -8,16 +8,16 @@ void add_randomized_options(std::vector<OptionSpec>* options, Randomized what) {
   const bool positions = what == Randomized::positions;
   options->push_back(
       {"randomized",
-       positions
-           ? "training positions are a sorted random subset of the randomized_length first"
-           : "training distances past 0 are a sorted random subset of those below "
-             "randomized_length, anew for every step and layer, the same for all its sequences",
+       positions ? "train on a sorted random subset of the first randomized_length positions"
+                 : "train on distance 0 and a sorted random subset of the distances below "
+                   "randomized_length. It is redrawn for every step and layer, the same for all "
+                   "sequences",
        false});
   options->push_back({"randomized_length",
                       std::string(positions ? "positions" : "distances") +
                           " that training draws from" +
                           (positions ? " and an evaluation may reach" : "") +
-                          "; 0: init_from's, else four times {model.sequence_length}",
+                          "; 0: that of init_from, else four times {model.sequence_length}",
                       0.0,
                       {},
                       0.0,
@@ -30,15 +30,15 @@ void add_randomized_options(std::vector<OptionSpec>* options, Randomized what) {
                       }});
   if (positions) {
     options->push_back({"randomized_draw",
-                        "sequence: anew for every sequence, the same in all layers; step: anew for "
-                        "every step and layer (learned, sinusoidal: step), the same for all its "
-                        "sequences, as in Ruoss et al.'s code",
+                        "sequence: redrawn for every sequence, the same in all layers; step: "
+                        "redrawn for every step and layer, the same for all sequences, as in Ruoss "
+                        "et al.'s code (learned, sinusoidal: for every step)",
                         std::string("sequence"),
                         {"sequence", "step"}});
   }
   options->push_back({"eval_positions",
-                      "of a randomized prior in evaluation; counted: 0, 1, 2, ...; drawn: as in "
-                      "training, by the seed and the sequence's number",
+                      "positions of a randomized prior in evaluation; counted: 0, 1, 2, ...; "
+                      "drawn: random as in training, from the seed and the sequence's number",
                       std::string("counted"),
                       {"counted", "drawn"}});
 }

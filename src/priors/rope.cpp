@@ -48,19 +48,19 @@ PriorInfo rope_prior() {
                 false,
                 500000.0},
                {"scaling",
-                "of frequencies for lengths past {model.sequence_length}: linear (position "
+                "frequency scaling for lengths beyond {model.sequence_length}: linear (position "
                 "interpolation), ntk, yarn (with its attention temperature), llama3",
                 std::string("none"),
                 {"none", "linear", "ntk", "yarn", "llama3"}},
                {"factor",
-                "by how much scaling stretches the length; above 1 with scaling",
+                "factor by which scaling extends the length; above 1 with scaling",
                 1.0,
                 {},
                 1.0,
                 1e6},
                {"original_length",
-                "that yarn and llama3 count turns in, of training before scaling; 0: init_from's, "
-                "else {model.sequence_length}",
+                "training length before scaling, in which yarn and llama3 count rotations; 0: that "
+                "of init_from, else {model.sequence_length}",
                 0.0,
                 {},
                 0.0,
@@ -112,21 +112,21 @@ PriorInfo rope_prior() {
 PriorInfo rope_local_prior() {
   PriorInfo p = rope_prior();
   p.name = "rope_local";
-  p.formula += ", in a window";
-  p.options.push_back({"window",
-                       "a key is visible iff i - j < window, in the layers with this prior; 0: "
-                       "{model.window}, where that is 0 init_from's, else {model.sequence_length} "
-                       "+ 1",
-                       0.0,
-                       {},
-                       0.0,
-                       1e9,
-                       true,
-                       {},
-                       {},
-                       [](const Options&, int64_t T, int64_t all) {
-                         return static_cast<double>(all > 0 ? all : T + 1);
-                       }});
+  p.formula += ", with a sliding window";
+  p.options.push_back(
+      {"window",
+       "in layers with this prior, a key is visible iff i - j < window. 0: {model.window}; if that "
+       "is 0, the window of init_from, else {model.sequence_length} + 1",
+       0.0,
+       {},
+       0.0,
+       1e9,
+       true,
+       {},
+       {},
+       [](const Options&, int64_t T, int64_t all) {
+         return static_cast<double>(all > 0 ? all : T + 1);
+       }});
   p.window = [](const Options& o, int64_t T, int64_t all) {
     const auto own = static_cast<int64_t>(o.number("window"));
     return own > 0 ? own : all > 0 ? all : T + 1;

@@ -15,12 +15,11 @@ PriorInfo sinusoidal_prior() {
   PriorInfo p;
   p.name = "sinusoidal";
   p.formula = "embedding += sin, cos(position / 10000^(2c/C))";
-  p.options = {
-      {"variant",
-       "pair: channels 2c and 2c + 1 share a frequency, as in the original; bam: channel c "
-       "has 10000^(-c/C), as in BAM's code",
-       std::string("pair"),
-       {"pair", "bam"}}};
+  p.options = {{"variant",
+                "pair: channels 2c and 2c + 1 share a frequency, as in the original paper; bam: "
+                "channel c has 10000^(-c/C), as in BAM's code",
+                std::string("pair"),
+                {"pair", "bam"}}};
   p.randomized = Randomized::positions;
   add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {

@@ -10,8 +10,8 @@ PriorInfo t5_prior() {
   p.formula = "b = gain bias[bucket(d)]: 32 buckets, exact below 16, then by log d up to 128";
   p.options = {{"share", "one set of biases for all layers instead of one per layer", true},
                {"gain",
-                "1, or sqrt(D): the table then stands beside the products before 1/sqrt(D), as in "
-                "DAPE's code",
+                "1, or sqrt(D): the table is then added before logits are multiplied by 1/sqrt(D), "
+                "as in DAPE's code",
                 std::string("1"),
                 {"1", "sqrt(D)"}},
                {"init",

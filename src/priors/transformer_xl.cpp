@@ -10,8 +10,8 @@ PriorInfo transformer_xl_prior() {
   PriorInfo p;
   p.name = "transformer_xl";
   p.formula =
-      "b = (<q_i + w, r_d> + <u, k_j>) / sqrt(D), d = i - j, r_d = w_r sinusoid(d): sines of even, "
-      "cosines of odd channels, d / 10000^(2c/C) for both of a pair";
+      "b = (<q_i + w, r_d> + <u, k_j>) / sqrt(D), d = i - j, r_d = w_r sinusoid(d). Channels 2c "
+      "and 2c + 1 of sinusoid are sin and cos of d / 10000^(2c/C)";
   p.options = {decay_option("w_r, u and w", true, true)};
   p.randomized = Randomized::distances;
   add_randomized_options(&p.options, *p.randomized);

@@ -10,7 +10,7 @@ ScaleInfo adaptive_scale() {
   s.options = {
       {"delta", "the constant term", 1.0, {}, -100, 100},
       {"g", "the largest exponent", 2.0, {}, 0, 10},
-      {"bias", "a trained constant per head beside x w_b and x w_g", false},
+      {"bias", "add a trained constant per head to x w_b and x w_g", false},
       scale_bias_option("false"),
       decay_option("beta_weight and gamma_weight, not on beta_bias and gamma_bias", false, true)};
   s.parameters = [](const Options& o, const ModelShape& shape) {

@@ -17,7 +17,7 @@ ScaleInfo by_length_scale() {
   s.name = "by_length";
   s.formula = "t_i = t[h][n_i - 1], learned";
   s.options = {{"lengths",
-                "entries per head; 0: init_from's, else the training length",
+                "entries per head; 0: those of init_from, else the training length",
                 0.0,
                 {},
                 0.0,

@@ -6,7 +6,7 @@ ScaleInfo constant_scale() {
   ScaleInfo s;
   s.name = ConstantScale<double>::kName;
   s.formula = "t_i = t";
-  s.options = {{"t", "one over the temperature", 1.0, {}, 0, 1e4}, scale_bias_option("false")};
+  s.options = {{"t", "inverse temperature", 1.0, {}, 0, 1e4}, scale_bias_option("false")};
   s.constants = [](const Options& o, const ModelShape&) -> FormulaConstants {
     return {{o.number("t")}};
   };

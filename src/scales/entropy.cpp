@@ -6,8 +6,8 @@ ScaleInfo entropy_scale() {
   ScaleInfo s;
   s.name = "entropy";
   s.formula =
-      "z = t_i (s + b), t_i = max(1, a polynomial of the entropy of the row without it); for "
-      "evaluation";
+      "z = t_i (s + b), t_i = max(1, a polynomial of the row's entropy without it); evaluation "
+      "only";
   s.kind = EntropyKind{};
   s.evaluation_only = true;
   s.default_scale_bias = [](const std::string&) { return true; };

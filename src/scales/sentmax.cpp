@@ -8,7 +8,7 @@ ScaleInfo sentmax_scale() {
   s.formula = "t_i = delta + beta_h log(n_i + 1)^gamma_h";
   s.options = {{"delta", "the constant term", 1.0, {}, -100, 100},
                {"gamma", "initial gamma", 0.0, {}, -10, 10},
-               {"gamma_std", "standard deviation around it", 0.1, {}, 0, 10},
+               {"gamma_std", "standard deviation of initial gamma", 0.1, {}, 0, 10},
                {"train_gamma", "false: gamma stays at its initial value", true},
                scale_bias_option("false"),
                decay_option("beta, and on gamma where it is trained", false)};

@@ -9,7 +9,7 @@ ScaleInfo ssmax_scale() {
   s.options = {
       {"delta", "the constant term: 0 (SSMax) or 1 (ASEntmax)", 0.0, {}, -100, 100},
       {"init", "initial s", 1.0, {}, -100, 100},
-      {"init_std", "standard deviation around it", 0.0, {}, 0, 10},
+      {"init_std", "standard deviation of initial s", 0.0, {}, 0, 10},
       {"offset", "0 (SSMax) or 1 (ASEntmax's code)", 0.0, {}, 0, 1, true},
       scale_bias_option("true with bam, also as dape's base (t then multiplies f too), else "
                         "false"),

@@ -9,8 +9,7 @@ namespace bamtrain {
 TaskInfo compute_sqrt_task() {
   TaskInfo t = answered_task(2, 2);
   t.name = "compute_sqrt";
-  t.description =
-      "the root, rounded down, of a number in binary, both with the highest digit first";
+  t.description = "the square root, rounded down, of a number in binary, highest digit first";
   t.most_length = 4096;  // digits of a root cost the square of it
   t.most_inputs = [](int64_t length) { return length + (length + 1) / 2; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {

@@ -9,7 +9,7 @@ TaskInfo cycle_navigation_task() {
   constexpr int32_t kPlaces = 5;
   TaskInfo t = answered_task(3, kPlaces);
   t.name = "cycle_navigation";
-  t.description = "where steps of 0: back, 1: none, 2: forth end on a circle of five places";
+  t.description = "the position on a cycle of five after steps of 0: back, 1: none, 2: forward";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 2);

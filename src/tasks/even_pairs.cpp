@@ -8,7 +8,7 @@ namespace bamtrain {
 TaskInfo even_pairs_task() {
   TaskInfo t = answered_task(2, 2);
   t.name = "even_pairs";
-  t.description = "1 where the number of neighbours that differ is odd";
+  t.description = "1 if the number of differing neighbours is odd";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 1);

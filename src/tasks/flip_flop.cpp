@@ -16,10 +16,10 @@ TaskInfo flip_flop_task() {
   TaskInfo t = task_of_ids<kFlipFlopVocab>();
   t.name = "flip_flop";
   t.end = DataIds<kFlipFlopVocab>::eos;
-  t.description = "pairs of a command and a bit: the bit that stands behind the last write";
+  t.description = "pairs of a command and a bit: the bit of the last write";
   t.options = {{"ignore",
-                "which of the paper's two: sparse: a command between the first and the last writes "
-                "with probability 0.1 and is ignored else; dense: with 0.8",
+                "probability that a command between the first and the last writes and is not "
+                "ignored: 0.1 (sparse) or 0.8 (dense), the paper's two variants",
                 std::string("sparse"),
                 {"sparse", "dense"}}};
   t.least_length = 4;

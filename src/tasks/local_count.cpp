@@ -17,7 +17,7 @@ constexpr int64_t kPerRun = 25, kShortestRun = 2, kLongestRun = 48;
 TaskInfo local_count_task() {
   TaskInfo t = task_of_ids<kLocalCountVocab>();
   t.name = "local_count";
-  t.description = "at every token how many of its run of equal tokens came before it";
+  t.description = "for every token the number of equal tokens directly before it";
   t.lengths = {64, 128};
   t.least_length = kPerRun;
   t.most_inputs = [](int64_t length) { return length / kPerRun * kLongestRun + 2; };

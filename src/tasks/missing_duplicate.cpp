@@ -16,7 +16,7 @@ constexpr int32_t kMissing = 2, kFiller = 3;
 TaskInfo missing_duplicate_task() {
   TaskInfo t = answered_task(4, 2);
   t.name = "missing_duplicate";
-  t.description = "the bit in whose place 2 stands in a string given twice; 3 fills an odd length";
+  t.description = "a string given twice, one bit replaced by 2: that bit; 3 pads an odd length";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     if (length == 1) return write_answered(context, {1}, {1}, out);

@@ -30,7 +30,7 @@ int32_t value_of(const Symbols& source) {
 TaskInfo modular_arithmetic_simple_task() {
   TaskInfo t = answered_task(9, arithmetic::kModulus);  // input 8 is not used
   t.name = "modular_arithmetic_simple";
-  t.description = "the value modulo 5 of digits with +, - and * between";
+  t.description = "the value modulo 5 of an expression of digits, +, - and *";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.symbol = [](int32_t id) { return arithmetic::character("01234+-* _", id); };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {

@@ -78,7 +78,7 @@ TaskInfo mqmtar_task() {
   t.name = "mqmtar";
   t.end = DataIds<kMqmtarVocab>::eos;
   t.description = "keys of two tokens and their values among spaces, then the values of some keys";
-  t.options = {{"queries", "how many keys are asked for", double{kQueries}, {}, 1, kQueries, true}};
+  t.options = {{"queries", "number of queried keys", double{kQueries}, {}, 1, kQueries, true}};
   t.least_length = 8;                      // of one pair
   t.most_length = kPool * 10 * kUnit / 8;  // of as many pairs as there are keys
   t.most_inputs = [](int64_t length) { return length + 2 + 2 * kQueries * 3; };

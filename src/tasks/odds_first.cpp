@@ -10,8 +10,8 @@ TaskInfo odds_first_task() {
   t.name = "odds_first";
   t.description = "every other bit, then those between";
   t.options = {{"first",
-                "which places come first, counted from 1: even ones, as the published code has it, "
-                "or odd ones, as the papers' examples",
+                "which positions come first, counted from 1: even ones, as in the published code, "
+                "or odd ones, as in the papers' examples",
                 std::string("even"),
                 {"even", "odd"}}};
   t.most_inputs = [](int64_t length) { return 2 * length; };

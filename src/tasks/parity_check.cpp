@@ -8,7 +8,7 @@ namespace bamtrain {
 TaskInfo parity_check_task() {
   TaskInfo t = answered_task(2, 2);
   t.name = "parity_check";
-  t.description = "1 where the number of ones is odd";
+  t.description = "1 if the number of ones is odd";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 1);

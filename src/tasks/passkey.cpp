@@ -9,26 +9,25 @@ namespace {
 TaskInfo make_passkey_task() {
   TaskInfo t;
   t.name = "passkey";
-  t.description = "a number in the midst of filler, which the end of the prompt asks for";
-  t.options = {
-      {"tokenizer", "file of the tokenizer whose ids are read; it splits numbers into digits", ""},
-      {.name = "digits",
-       .description = "of the number, the first not 0",
-       .fallback = 5.0,
-       .minimum = 1,
-       .maximum = static_cast<double>(kMostPasskeyDigits),
-       .integer = true},
-      {.name = "prefix_digits",
-       .description = "of them, how many the prompt gives; fewer than digits",
-       .fallback = 0.0,
-       .minimum = 0,
-       .maximum = static_cast<double>(kMostPasskeyDigits - 1),
-       .integer = true},
-      {"question",
-       "published: \"What is the pass key? The pass key is\"; paper: \"The passkey is:\"",
-       "published",
-       {"published", "paper"}},
-      {"bos", "whether the tokenizer's BOS stands before the prompt (published: no)", false}};
+  t.description = "a number hidden in filler, which the end of the prompt asks for";
+  t.options = {{"tokenizer", "file of a tokenizer that splits numbers into digits", ""},
+               {.name = "digits",
+                .description = "digits of the number, the first not 0",
+                .fallback = 5.0,
+                .minimum = 1,
+                .maximum = static_cast<double>(kMostPasskeyDigits),
+                .integer = true},
+               {.name = "prefix_digits",
+                .description = "how many of the digits the prompt gives; fewer than digits",
+                .fallback = 0.0,
+                .minimum = 0,
+                .maximum = static_cast<double>(kMostPasskeyDigits - 1),
+                .integer = true},
+               {"question",
+                "published: \"What is the pass key? The pass key is\"; paper: \"The passkey is:\"",
+                "published",
+                {"published", "paper"}},
+               {"bos", "start the prompt with the tokenizer's BOS (published: no)", false}};
   t.lengths = {128, 512};
   t.of_tokenizer = true;
   // The answer but its last digit, behind a space.

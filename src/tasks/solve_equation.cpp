@@ -23,7 +23,7 @@ size_t digit_from(const Symbols& source, size_t place) {
 TaskInfo solve_equation_task() {
   TaskInfo t = answered_task(11, arithmetic::kModulus);
   t.name = "solve_equation";
-  t.description = "x, modulo 5, of an expression of + and - in brackets and its value";
+  t.description = "x modulo 5 from an equation of + and - in brackets";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.symbol = [](int32_t id) { return arithmetic::character("01234+-()x=_", id); };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {

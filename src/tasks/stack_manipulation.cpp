@@ -9,7 +9,7 @@ TaskInfo stack_manipulation_task() {
   constexpr int32_t kPop = 2, kPushZero = 3, kPushOne = 4;
   TaskInfo t = answered_task(5, 3);
   t.name = "stack_manipulation";
-  t.description = "a stack from its bottom, then 2: pop, 3: push 0, 4: push 1; it from its top";
+  t.description = "a stack, bottom first, then 2: pop, 3: push 0, 4: push 1; the result, top first";
   t.terminator = kTerminator;
   t.most_inputs = [](int64_t length) { return 2 * length + 1; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {

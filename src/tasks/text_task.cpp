@@ -10,27 +10,25 @@ namespace {
 constexpr double kMostDepths = 1000, kMostTokens = 4096, kMostShots = 1000;
 
 OptionSpec tokenizer_option() {
-  return {"tokenizer", "a file, where the tokenizer is not found near the shards", ""};
+  return {"tokenizer", "tokenizer file, if it is not found near the shards", ""};
 }
 
 OptionSpec file_option(const std::string& what) { return {"file", what, ""}; }
 
-OptionSpec bos_option() {
-  return {"bos", "whether BOS stands before texts where documents of the training had it", true};
-}
+OptionSpec bos_option() { return {"bos", "start texts with BOS if training documents did", true}; }
 
 TextTaskInfo passkey_text_task() {
-  TextTaskInfo t{"passkey", "BAM's number in the midst of filler, against length and depth"};
+  TextTaskInfo t{"passkey", "BAM's passkey, a number hidden in filler, by length and depth"};
   for (OptionSpec o : passkey_task().options) {
     t.options.push_back(o.name == "tokenizer" ? tokenizer_option() : std::move(o));
   }
   t.options.push_back({.name = "depths",
-                       .description = "places of the number, equally spaced",
+                       .description = "depths of the number, equally spaced",
                        .fallback = 20.0,
                        .minimum = 2,
                        .maximum = kMostDepths,
                        .integer = true});
-  t.options.push_back({"generate", "whether the model writes the digits itself", false});
+  t.options.push_back({"generate", "the model generates the digits", false});
   t.of_lengths = true;
   // Published: no filler, then from 128 to 32,768.
   t.lengths = {0, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
@@ -39,28 +37,28 @@ TextTaskInfo passkey_text_task() {
 }
 
 TextTaskInfo niah() {
-  TextTaskInfo t{"niah", "RULER's tasks, against length, and depth where they have one needle"};
+  TextTaskInfo t{"niah", "RULER's tasks by length, and by depth for those with one needle"};
   t.options = {
       {"tasks",
-       "of RULER, by its names",
+       "names of RULER tasks",
        StringList(),
        {"niah_single_1", "niah_single_2", "niah_single_3", "niah_multikey_1", "niah_multikey_2",
         "niah_multikey_3", "niah_multivalue", "niah_multiquery", "vt", "cwe", "fwe"}},
-      file_option("in place of tasks: prompts that RULER's own generator wrote"),
+      file_option("instead of tasks: prompts written by RULER's own generator"),
       {"match",
-       "of a file: the share of an answer's outputs that are found (all), or whether any is (any), "
-       "as RULER scores qa",
+       "with file: score the share of an answer's outputs found (all), or whether any is found "
+       "(any), as RULER scores qa",
        "all",
        {"all", "any"}},
-      {"haystack", "a text in which needles are hidden, of the tasks that ask for one", ""},
+      {"haystack", "text to hide needles in, for tasks that need one", ""},
       {.name = "depths",
-       .description = "of the needle, equally spaced, 2 at least; 0: RULER's own",
+       .description = "depths of the needle, equally spaced, at least 2; 0: RULER's own",
        .fallback = 0.0,
        .minimum = 0,
        .maximum = kMostDepths,
        .integer = true},
       {.name = "tokens",
-       .description = "of an answer; 0: RULER's own, of a file 128",
+       .description = "tokens per answer; 0: RULER's own, with file 128",
        .fallback = 0.0,
        .minimum = 0,
        .maximum = kMostTokens,
@@ -72,20 +70,20 @@ TextTaskInfo niah() {
 }
 
 TextTaskInfo choice() {
-  TextTaskInfo t{"choice", "which of some continuations is the likeliest"};
-  t.options = {file_option("the questions, a data set's records"),
+  TextTaskInfo t{"choice", "multiple choice: the most likely continuation"};
+  t.options = {file_option("file of questions, the records of a data set"),
                {"format",
-                "of the records; auto: their fields tell it",
+                "format of the records; auto: recognised by their fields",
                 "auto",
                 {"auto", "arc", "hellaswag", "longbench_v2", "mmlu", "openbookqa", "piqa",
                  "winogrande", "query", "endings"}},
                {.name = "shots",
-                .description = "solved examples before each, the first of shots_file",
+                .description = "solved examples before each question, the first of shots_file",
                 .fallback = 0.0,
                 .minimum = 0,
                 .maximum = kMostShots,
                 .integer = true},
-               {"shots_file", "has them, in the format of file", ""},
+               {"shots_file", "file of solved examples, in the format of file", ""},
                bos_option(),
                tokenizer_option()};
   t.numbers = {"acc", "acc_norm", "acc_token"};
@@ -93,15 +91,16 @@ TextTaskInfo choice() {
 }
 
 TextTaskInfo cloze() {
-  TextTaskInfo t{"cloze", "how likely the last words of texts are"};
-  t.options = {file_option("the texts, {\"text\"} a line"), bos_option(), tokenizer_option()};
+  TextTaskInfo t{"cloze", "likelihood of the last words of texts"};
+  t.options = {file_option("file of texts, one {\"text\"} per line"), bos_option(),
+               tokenizer_option()};
   t.numbers = {"acc", "perplexity", "loss"};
   return t;
 }
 
 TextTaskInfo requests() {
-  TextTaskInfo t{"requests", "how likely texts are behind their contexts, one by one"};
-  t.options = {file_option("{\"context\", \"continuation\"} a line"), bos_option(),
+  TextTaskInfo t{"requests", "likelihoods of continuations after their contexts"};
+  t.options = {file_option("file with one {\"context\", \"continuation\"} per line"), bos_option(),
                tokenizer_option()};
   t.numbers = {"greedy", "loss"};
   return t;

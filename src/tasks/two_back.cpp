@@ -9,7 +9,7 @@ TaskInfo two_back_task() {
   constexpr int32_t M = 15;
   TaskInfo t = task_of_ids<M>();
   t.name = "two_back";
-  t.description = "at every token the one two places before it, 0 at the first two";
+  t.description = "for every token the one two places before it, 0 for the first two";
   t.most_inputs = [](int64_t length) { return length + 3; };
   t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
     Symbols text = draws->symbols(length, 1, M);

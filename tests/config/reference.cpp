@@ -13,7 +13,11 @@
 #include <vector>
 
 #include "catch.h"
+#include "config/examples.h"
+#include "config/keys.h"
 #include "config/schema.h"
+#include "core/json.h"
+#include "fixture.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
 
@@ -49,19 +53,45 @@ TEST_CASE("the reference says what a key with alternatives takes, and what a lis
        {"\n- `model.attention.prior` (name, or object with a name, or list of such; default",
         "\n- `model.attention.scale` (name, or object with a name; default",
         "\n- `data.train` (string, or task, or list of such; required;",
-        "\n  - a list: sources whose sequences take turns; tasks too, with a weight "
-        "beside\n    - `path` (string; required): a "
-        "folder",
-        "\n    - `weight` (number; above 0.0; required): its share",
-        "\n- `eval.tasks` (list, each object; default `[]`;",
-        "\n    - `lengths` (list, each integer): of sources, in tokens; default: the longest of "
+        "\n  - a list: interleaved sources, shards or tasks, each with a weight\n    - `path` "
+        "(string; "
+        "required): a folder",
+        "\n    - `weight` (number; above 0; required): relative share",
+        "\n- `eval.tasks` (list of objects; default `[]`;",
+        "\n    - `lengths` (list of integers): source lengths in tokens; default: the longest of "
         "the",
-        "\n    - `every` (integer; from 0 to 1099511627776): steps between passes"}) {
+        "\n    - `every` (integer; from 0): steps between passes"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }
   CHECK(text.find("a list: \n") == std::string::npos);
   CHECK(text.find("a list:\n") == std::string::npos);
+}
+
+TEST_CASE("the examples of the reference are valid, and show the section that they stand in") {
+  CHECK(message(bamtrain::minimal_config()) == "");
+  const nlohmann::json minimal = nlohmann::json::parse(bamtrain::minimal_config());
+  std::vector<std::string> sections = {""};
+  for (const bamtrain::KeyGroup& group : bamtrain::all_groups()) sections.push_back(group.path);
+  for (const std::string& section : sections) {
+    INFO(section);
+    const std::string text = "{" + bamtrain::config_example(section) + "}";
+    const nlohmann::json example = nlohmann::json::parse(text);
+    CHECK((section.empty() || bamtrain::find_value(example, section) != nullptr));
+    nlohmann::json whole = minimal;
+    whole.merge_patch(example);
+    CHECK(message(whole.dump()) == "");
+  }
+}
+
+TEST_CASE("the reference describes what several mechanisms share once") {
+  const std::string text = bamtrain::config_reference();
+  for (const char* part :
+       {"\n    - `randomized`, `randomized_length`, `eval_positions`: as for `alibi`\n",
+        "\n  - a task: as for `data.train`\n"}) {
+    INFO(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
 }
 
 TEST_CASE("the reference has every key once and no line past 100 columns but of one word") {
