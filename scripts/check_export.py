@@ -68,7 +68,7 @@ class Bamtrain:
         write_shard(folder / "train" / "000.bin", 20000, 1)
 
     def config(self, name, section):
-        run = {"config_version": 2, "name": name, "seed": 5, "device": "cpu",
+        run = {"config_version": 3, "name": name, "seed": 5, "device": "cpu",
                "out_dir": str(self.folder / name), "model": section,
                "data": {"train": str(self.folder / "train"), "sequence_length": TRAINED_AT,
                         "document_start": START},

@@ -48,7 +48,7 @@ def write_tokens(path):
 def config(prior, scale, precision, args, work):
     attention = {"prior": {"name": prior}, "scale": {"name": scale}, "document_mask": True}
     return {
-        "config_version": 2, "name": "same bits", "seed": 3, "out_dir": str(work / "out"),
+        "config_version": 3, "name": "same bits", "seed": 3, "out_dir": str(work / "out"),
         "device": args.device,
         "model": {"vocab": VOCAB, "width": 64, "layers": 2, "heads": 4, "kv_heads": 2,
                   "mlp": {"kind": "swiglu", "hidden": 96}, "attention": attention},

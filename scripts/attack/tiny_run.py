@@ -35,7 +35,7 @@ def write_tokenizer(bamdata, path):
 def plain(out):
     """Ten checkpoints, of which two are kept, and nothing else switched on."""
     return {
-        "config_version": 2, "name": "attacked", "seed": 7, "device": "cpu", "out_dir": out,
+        "config_version": 3, "name": "attacked", "seed": 7, "device": "cpu", "out_dir": out,
         "model": {"vocab": VOCAB, "width": 32, "layers": 2, "heads": 2, "kv_heads": 1,
                   "mlp": {"kind": "swiglu", "hidden": 32},
                   "attention": {"prior": {"name": "bam"}, "scale": {"name": "ssmax"},

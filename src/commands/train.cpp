@@ -46,7 +46,8 @@ namespace {
 std::string leave_out_final_lengths(RunConfig* c, std::optional<EvalArguments>* last) {
   const ShardSet shards = ShardSet::open(c->data.val, c->model.vocab);
   PerplexityRequest request = request_of(**last, *c, shards);
-  const std::string left_out = c->eval.insist ? "" : leave_out_lengths(shards, &request);
+  const std::string left_out =
+      c->eval.require_all_lengths ? "" : leave_out_lengths(shards, &request);
   if (!left_out.empty()) {
     (*last)->lengths = request.lengths;
     c->eval.lengths = request.lengths;
@@ -57,7 +58,7 @@ std::string leave_out_final_lengths(RunConfig* c, std::optional<EvalArguments>* 
     check_perplexity_request(shards, request);
   }
   if (left_out.empty()) return "";
-  return "eval.lengths " + left_out + " (eval.insist makes that an error)";
+  return "eval.lengths " + left_out + " (eval.require_all_lengths makes that an error)";
 }
 
 /// Of the evaluation at the run's end, which has the device to itself.

@@ -6,6 +6,7 @@
 
 #include "config/keys.h"
 #include "config/mechanism.h"
+#include "config/renamed_keys.h"
 #include "config/validate.h"
 #include "core/json.h"
 #include "model/length_options.h"
@@ -102,8 +103,13 @@ std::vector<std::string> changed_keys(const json& a, const json& b) {
 std::vector<std::string> keys_refused_on_resume(const json& before, const json& given,
                                                 const std::vector<std::string>& allow_change) {
   const json now = with_kept_lengths(given, before);
-  std::vector<std::string> refused = changed_keys(with_newer_options(before), now);
+  const json current = with_current_names(before);
+  std::vector<std::string> refused = changed_keys(with_newer_options(current), now);
   std::erase_if(refused, [&](const std::string& path) {
+    if (path == "config_version" && find_value(before, path) && find_value(now, path) &&
+        have_same_defaults(config_version_of(before), config_version_of(now))) {
+      return true;
+    }
     // A step's number places it in the data: these two decide how.
     if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;
     if (is_newer_default(path, before, now) || is_removed_idle_multiplier(path, now) ||

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/key_table.h"
+#include "config/renamed_keys.h"
 #include "config/task.h"
 #include "core/json.h"
 #include "core/nearest.h"
@@ -24,7 +25,8 @@ std::vector<Key> make_keys() {
       required(key("config_version",
                    "version of this format; a newer program resumes a run with the defaults and "
                    "rules of the run's version. Version 1 has other defaults where noted, and "
-                   "wsd's decay ends one step later",
+                   "wsd's decay ends one step later. In 1 and 2 eval.require_all_lengths may be "
+                   "called eval.insist",
                    integer_value(1, kConfigVersion), FIELD(config_version))),
       resumable(key("name", "label for logs and tables", any_text(), FIELD(name))),
       key("seed", "seed of weight initialization and data order", integer_value(0, kMaxInt64),
@@ -135,6 +137,10 @@ std::vector<std::string> members(const std::string& group) {
 }
 
 std::string unknown_key_remedy(const std::string& path) {
+  if (const RenamedKey* const renamed = find_renamed_key(path)) {
+    return "write \"" + renamed->now + "\", its name since config_version " +
+           std::to_string(renamed->last_version + 1);
+  }
   const std::string near = nearest_path(path);
   return near.empty() ? "remove it; --print-schema lists every key"
                       : "did you mean \"" + near + "\"?";

@@ -32,10 +32,10 @@ std::vector<Key> evaluation_keys() {
                     integer_value(0, kMaxTokens), FIELD(eval.tokens))),
       resumable(key("eval.lengths", "lengths at which perplexity is measured at the end",
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
-      resumable(key("eval.insist",
+      resumable(key("eval.require_all_lengths",
                     "true: a length that no document of data.val has is an error before the first "
                     "step; false: it is skipped with a warning",
-                    boolean_value(), FIELD(eval.insist))),
+                    boolean_value(), FIELD(eval.require_all_lengths))),
       resumable(key("eval.length_tokens",
                     "for eval.lengths: target tokens per length and protocol; 0: all, of the "
                     "documents that are long enough; null: eval.tokens",

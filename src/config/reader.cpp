@@ -10,6 +10,7 @@
 #include "config/evaluations.h"
 #include "config/keys.h"
 #include "config/overrides.h"
+#include "config/renamed_keys.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/join.h"
@@ -104,6 +105,20 @@ void check_version(const json& document, const Origin& origin) {
   }
 }
 
+/// Gives the document the current names of keys whose earlier ones its version accepts.
+void accept_earlier_names(json& document, const Origin& origin) {
+  for (const RenamedKey& key : renamed_keys()) {
+    const json* const value = find_value(document, key.before);
+    if (value == nullptr || config_version_of(document) > key.last_version) continue;
+    if (find_value(document, key.now) != nullptr) {
+      throw Error(ExitCode::config, origin.at(key.before), "one name of the key",
+                  "this and " + key.now, "remove one of them");
+    }
+    check_value(*value, find_key(key.now)->schema, origin.at(key.before));
+    rename_key(document, key);
+  }
+}
+
 void check_names(const json& object, const std::string& group, const Origin& origin) {
   if (!object.is_object()) {
     throw Error(ExitCode::config, group.empty() ? origin.file : origin.at(group),
@@ -186,6 +201,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
     spell_out_names(document);
   }
   check_version(document, origin);
+  accept_earlier_names(document, origin);
   check_names(document, "", origin);
   RunConfig config = default_run_config(config_version_of(document));
   read_keys(document, origin, config);

@@ -2,6 +2,7 @@
 
 #include "config/keys.h"
 #include "config/relations.h"
+#include "config/renamed_keys.h"
 #include "core/abbreviate.h"
 #include "core/join.h"
 #include "core/measured_number.h"
@@ -114,10 +115,15 @@ class TrainingRelations : Relations {
     for (const std::string& name : k.allow_change) {
       const Key* owner = find_owner(name);
       const bool inside = owner != nullptr && (owner->path == name || holds_members(*owner));
-      if (inside || is_group(name)) continue;
+      if (inside || is_group(name) || is_earlier_name(name)) continue;
       refuse("checkpoint.allow_change", "known keys or groups of keys",
              "\"" + abbreviate(name) + "\"", unknown_key_remedy(name));
     }
+  }
+
+  bool is_earlier_name(const std::string& name) const {
+    const RenamedKey* const renamed = find_renamed_key(name);
+    return renamed != nullptr && c_.config_version <= renamed->last_version;
   }
 
   void best_checkpoint() const {

@@ -18,7 +18,13 @@ class Options;
 
 /// The version of run configurations that this program writes. It reads all before it: what a
 /// configuration leaves open has the value that its own version gives it.
-inline constexpr int64_t kConfigVersion = 2;
+inline constexpr int64_t kConfigVersion = 3;
+
+/// Whether two versions differ in names of keys at most: 1 has other defaults, 3 renames a key
+/// of 2.
+constexpr bool have_same_defaults(int64_t version, int64_t other) {
+  return version == other || (version > 1 && other > 1);
+}
 
 using StringList = std::vector<std::string>;
 using OptionValue = std::variant<bool, double, std::string, StringList>;

@@ -82,9 +82,14 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn&
   const nlohmann::json steps_before = before["/train/steps"],
                        decay_before = before["/schedule/decay_steps"];
   if (!steps_before.is_number_integer() || !decay_before.is_number_integer()) return;
-  for (const char* key :
-       {"/config_version", "/schedule/name", "/schedule/warmup_steps", "/schedule/decay_shape"}) {
-    // Allowed to change, but not the past for it; older checkpoints know no decay_shape.
+  // These may be allowed to change, but the steps already done must not depend on them.
+  const nlohmann::json version = before["/config_version"];
+  if (version.is_number_integer() &&
+      !have_same_defaults(version.get<int64_t>(), run.config.config_version)) {
+    return;
+  }
+  for (const char* key : {"/schedule/name", "/schedule/warmup_steps", "/schedule/decay_shape"}) {
+    // Older checkpoints know no decay_shape.
     if (before.contains(key) && before[key] != now[key]) return;
   }
   const RunConfig& c = run.config;

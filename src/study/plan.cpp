@@ -12,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "config/changes.h"
 #include "config/reader.h"
+#include "config/renamed_keys.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
@@ -364,7 +365,7 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
   }
   const Results results(run.folder + "/" + kResultsFile);
   if (!results.complete()) return state;
-  const json before = json::parse(results.config().dump());
+  const json before = with_current_names(json::parse(results.config().dump()));
   const auto same = [&](const char* path) {
     const json *const a = find_value(before, path), *const b = find_value(run.resolved, path);
     return a != nullptr && b != nullptr && *a == *b;

@@ -108,10 +108,10 @@ struct TaskEvaluation {
 };
 
 struct EvalConfig {
-  int64_t every = 0;             // steps between validation passes; 0: only at the end
-  int64_t tokens = 0;            // per pass; 0: the whole validation set
-  std::vector<int64_t> lengths;  // perplexity against length at the end; empty: none
-  bool insist = false;           // whether a length that no document has is an error
+  int64_t every = 0;                 // steps between validation passes; 0: only at the end
+  int64_t tokens = 0;                // per pass; 0: the whole validation set
+  std::vector<int64_t> lengths;      // perplexity against length at the end; empty: none
+  bool require_all_lengths = false;  // whether a length that no document has is an error
   /// Of that, targets per length and protocol; 0: all; none: `tokens`.
   std::optional<int64_t> length_tokens;
   int64_t last_tokens = 0;  // of its windows, for protocol last; 0: 256, or the shortest length

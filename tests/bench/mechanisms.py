@@ -15,7 +15,7 @@ import tempfile
 
 V, C, L, H, F, T = 64, 32, 2, 2, 48, 32
 CONFIG = {
-    'config_version': 2, 'name': 'small', 'seed': 1, 'out_dir': 'out', 'device': 'cpu',
+    'config_version': 3, 'name': 'small', 'seed': 1, 'out_dir': 'out', 'device': 'cpu',
     'model': {'vocab': V, 'width': C, 'layers': L, 'heads': H, 'mlp': {'kind': 'swiglu', 'hidden': F},
               'norm': {'kind': 'rmsnorm', 'eps': 1e-5}, 'tied': False, 'bias': False, 'init': 'torch',
               'attention': {'prior': {'name': 'rope'}, 'scale': {'name': 'none'}, 'document_mask': False}},

@@ -452,7 +452,7 @@ TEST_CASE("the process that will evaluate refuses what it cannot, and all end wi
   }
   const Workplace w;
   nlohmann::json c = small_run(w);
-  c["eval"] = {{"lengths", {64, 4096}}, {"insist", true}};
+  c["eval"] = {{"lengths", {64, 4096}}, {"require_all_lengths", true}};
   const std::string config = write_config(w, "run.json", c);
   const Outcome o = run(mpirun_command(2, bamtrain_command(config)), threads(1));
   INFO(o.output);

@@ -59,7 +59,7 @@ TEST_CASE("a configuration is an object") {
 
 TEST_CASE("each required key is asked for by name") {
   const std::vector<std::pair<const char*, const char*>> keys = {
-      {"\"config_version\": 2,", "config_version"},
+      {"\"config_version\": 3,", "config_version"},
       {"\"out_dir\": \"out\",", "out_dir"},
       {"\"vocab\": 96,", "model.vocab"},
       {"\"width\": 48,", "model.width"},
@@ -79,12 +79,12 @@ TEST_CASE("each required key is asked for by name") {
 }
 
 TEST_CASE("a newer format is refused as such, before its keys are") {
-  const std::string text = replaced("\"config_version\": 2", "\"config_version\": 3, \"new\": 1");
+  const std::string text = replaced("\"config_version\": 3", "\"config_version\": 4, \"new\": 1");
   check_mentions(message(text),
-                 {"run.json: config_version:", "at most version 2", "version 3", "newer"});
+                 {"run.json: config_version:", "at most version 3", "version 4", "newer"});
   check_mentions(message(kValid, {"config_version=0"}),
-                 {"config_version", "from 1 to 2", "number 0"});
-  check_mentions(message(kValid, {"config_version=3.0"}), {"at most version 2", "newer"});
+                 {"config_version", "from 1 to 3", "number 0"});
+  check_mentions(message(kValid, {"config_version=4.0"}), {"at most version 3", "newer"});
 }
 
 TEST_CASE("a wrong type is refused with both types") {

@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 inline const std::string kValid = R"({
-  "config_version": 2,
+  "config_version": 3,
   "out_dir": "out",
   "model": {
     "vocab": 96,

@@ -18,7 +18,7 @@ namespace {
 /// Every key, each with a value of its own that is not the default, but for model.kind, since the
 /// other kind refuses most of them, and model.classes, which shards leave at 0.
 const std::string kEverything = R"({
-  "config_version": 2, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
+  "config_version": 3, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
   "model": {
     "kind": "decoder",
     "vocab": 101, "classes": 0, "width": 120, "layers": 3, "heads": 12, "kv_heads": 6,
@@ -46,7 +46,7 @@ const std::string kEverything = R"({
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"],
                  "best": {"metric": "n@9/accuracy", "mode": "max"}},
-  "eval": {"every": 31, "tokens": 32, "lengths": [33, 34], "insist": true, "length_tokens": 35,
+  "eval": {"every": 31, "tokens": 32, "lengths": [33, 34], "require_all_lengths": true, "length_tokens": 35,
            "last_tokens": 30,
            "attention": 36,
            "tasks": [{"task": "copy", "lengths": [9], "samples": 37, "seed": 38, "every": 39,
@@ -74,7 +74,7 @@ std::map<std::string, json> leaves(const json& value, const std::string& path = 
 
 TEST_CASE("every key lands in its own member") {
   const RunConfig c = read_run_config_text(kEverything, "run.json", {});
-  CHECK(c.config_version == 2);
+  CHECK(c.config_version == 3);
   CHECK(c.name == "n");
   CHECK(c.seed == 9223372036854775807u);
   CHECK(c.device == bamtrain::DeviceKind::cpu);
@@ -153,7 +153,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.eval.every == 31);
   CHECK(c.eval.tokens == 32);
   CHECK(c.eval.lengths == std::vector<int64_t>{33, 34});
-  CHECK(c.eval.insist);
+  CHECK(c.eval.require_all_lengths);
   CHECK(c.eval.length_tokens == 35);
   CHECK(c.eval.attention == 36);
   CHECK(c.sample.every == 51);
@@ -281,7 +281,7 @@ TEST_CASE("each key can be set alone and changes nothing else") {
       {"eval.every", "1"},
       {"eval.tokens", "16"},
       {"eval.lengths", "[1]"},
-      {"eval.insist", "true"},
+      {"eval.require_all_lengths", "true"},
       {"eval.length_tokens", "0"},
       {"eval.attention", "0"},
       {"log.every", "2"},

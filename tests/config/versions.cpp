@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
+#include "config/renamed_keys.h"
 #include "fixture.h"
 
 using namespace bamtrain;
@@ -55,7 +56,7 @@ TEST_CASE("a version with a zero fraction is that version, for defaults too") {
     CHECK_FALSE(c.schedule.reaches_minimum);
   }
   check_mentions(message(kValid, {"config_version=1.5"}),
-                 {"config_version:", "an integer from 1 to 2", "found the number 1.5"});
+                 {"config_version:", "an integer from 1 to 3", "found the number 1.5"});
 }
 
 TEST_CASE("every prior of a list has the defaults of the config's version") {
@@ -95,6 +96,80 @@ TEST_CASE("another version is refused on resume, with every default that it chan
   const std::vector<std::string> expected = {"config_version", "model.attention.prior.decay"};
   CHECK(keys_refused_on_resume(before, now, {}) == expected);
   CHECK(keys_refused_on_resume(older, now, {}) == expected);
+  CHECK(keys_refused_on_resume(before, now, expected).empty());
+}
+
+TEST_CASE("versions 2 and 3 have the same defaults: a run of one resumes under the other") {
+  for (const char* prior : {"bam", "rope", "kerple", "cable", "t5", "fire", "nape"}) {
+    const std::string set = std::string("model.attention.prior=") + prior;
+    nlohmann::json earlier = resolved(version(2, {set})), now = resolved(version(3, {set}));
+    INFO(prior);
+    CHECK(keys_refused_on_resume(earlier, now, {}).empty());
+    CHECK(keys_refused_on_resume(now, earlier, {}).empty());
+    now["seed"] = 5;
+    CHECK(keys_refused_on_resume(earlier, now, {}) == std::vector<std::string>{"seed"});
+    earlier.erase("config_version");
+    CHECK(keys_refused_on_resume(earlier, now, {"seed"}) ==
+          std::vector<std::string>{"config_version"});
+  }
+}
+
+TEST_CASE("up to version 2 eval.require_all_lengths may be called eval.insist") {
+  CHECK(renamed_keys().size() == 1);
+  for (const int64_t n : {1, 2}) {
+    INFO(n);
+    const RunConfig c = version(n, {"eval.insist=true"});
+    CHECK(c.eval.require_all_lengths);
+    CHECK(c.config_version == n);
+    CHECK(version(n, {"eval={\"insist\":true}"}).eval.require_all_lengths);
+    CHECK(version(n, {"eval.require_all_lengths=true"}).eval.require_all_lengths);
+    CHECK_FALSE(version(n, {"eval.insist=false"}).eval.require_all_lengths);
+    CHECK_FALSE(version(n, {}).eval.require_all_lengths);
+    // The resolved configuration has the current name, and reads back.
+    const nlohmann::json now = resolved(c);
+    CHECK(now["eval"]["require_all_lengths"] == true);
+    CHECK_FALSE(now["eval"].contains("insist"));
+    CHECK(resolved(read_run_config_text(now.dump(), "resolved", {})) == now);
+    version(n, {"checkpoint.allow_change=[\"eval.insist\"]"});
+  }
+  CHECK(version(3, {"eval.require_all_lengths=true"}).eval.require_all_lengths);
+}
+
+TEST_CASE("eval.insist is refused with version 3, and with the key's current name") {
+  const std::string v2 = "config_version=2";
+  check_mentions(message(kValid, {"eval.insist=true"}),
+                 {"--set eval.insist=true: eval.insist:", "unknown key",
+                  "write \"eval.require_all_lengths\", its name since config_version 3"});
+  check_mentions(message(replaced("\"train\": {", "\"eval\": {\"insist\": true}, \"train\": {")),
+                 {"run.json: eval.insist:", "unknown key", "\"eval.require_all_lengths\""});
+  check_mentions(message(kValid, {"checkpoint.allow_change=[\"eval.insist\"]"}),
+                 {"checkpoint.allow_change:", "\"eval.insist\"", "\"eval.require_all_lengths\""});
+  for (const char* value : {"true", "false"}) {
+    const std::string both = std::string("eval.require_all_lengths=") + value;
+    check_mentions(message(kValid, {v2, "eval.insist=true", both}),
+                   {"--set eval.insist=true: eval.insist:", "one name of the key",
+                    "this and eval.require_all_lengths", "remove one of them"});
+  }
+  check_mentions(message(kValid, {v2, "eval.insist=1"}),
+                 {"--set eval.insist=1: eval.insist:", "true or false", "number 1"});
+}
+
+TEST_CASE("a run whose configuration has eval.insist is resumed, and counts as the same run") {
+  const std::vector<std::string> lengths = {"eval.lengths=[8]", "data.val=v",
+                                            "data.document_start=1"};
+  const nlohmann::json now = resolved(version(2, lengths));
+  nlohmann::json before = now;
+  before["eval"].erase("require_all_lengths");
+  before["eval"]["insist"] = true;
+  CHECK(keys_refused_on_resume(before, now, {}).empty());
+  CHECK(with_current_names(before)["eval"]["require_all_lengths"] == true);
+  CHECK_FALSE(with_current_names(before)["eval"].contains("insist"));
+  before["eval"]["insist"] = false;
+  CHECK(with_current_names(before) == now);
+  CHECK(with_current_names(now) == now);
+  for (const nlohmann::json& odd : {nlohmann::json(), nlohmann::json({{"eval", 3}})}) {
+    CHECK(with_current_names(odd) == odd);
+  }
 }
 
 TEST_CASE("a resolved configuration of version 1 reads back as it is") {

@@ -90,7 +90,7 @@ TEST_CASE("a plan without a device is the device's, and gives no memory") {
 TEST_CASE("a dry run for a GPU that is not here tells its memory, and of time nothing") {
   TrainRun run;
   run.config = read_run_config_text(R"({
-    "config_version": 2,
+    "config_version": 3,
     "out_dir": "none",
     "device": "cuda",
     "model": {"width": 32, "layers": 1, "heads": 2, "mlp": {"hidden": 64}},

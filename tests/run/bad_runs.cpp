@@ -239,7 +239,7 @@ TEST_CASE("a run that fails says from where it goes on, and no checkpoint that i
 TEST_CASE("what the final evaluation will refuse is refused before the first step") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  c["eval"] = {{"lengths", {64, 4096}}, {"insist", true}};
+  c["eval"] = {{"lengths", {64, 4096}}, {"require_all_lengths", true}};
   require_error(run_config(w, c), ExitCode::data, {"a document of at least 4097 tokens", "remedy"});
   c["eval"] = {{"lengths", {32}}};
   c["data"].erase("document_start");

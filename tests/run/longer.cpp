@@ -33,10 +33,11 @@ void check_length_refused(const Outcome& o, const std::vector<std::string>& part
 TEST_CASE(
     "a constant run is extended at its end, a wsd run before its decay, to the longer run's bits") {
   const Workplace w;
-  const nlohmann::json c = small_run(w);
+  nlohmann::json c = small_run(w);
   nlohmann::json schedule = {{"name", "constant"}, {"warmup_steps", 2}}, longer = schedule;
   int first = 4;
   SECTION("constant") {}
+  SECTION("constant, begun under config_version 2") { c["config_version"] = 2; }
   SECTION("wsd") {
     schedule = {{"name", "wsd"}, {"decay_steps", 2}};
     longer = schedule;
@@ -48,6 +49,7 @@ TEST_CASE(
     first = 6;
   }
   REQUIRE(train_longer(w, c, schedule, first, {"train.stop_at=4"}).code == 0);
+  c["config_version"] = 3;
   const Outcome o = train_longer(w, c, longer, 8);
   INFO(o.output);
   REQUIRE(o.code == 0);

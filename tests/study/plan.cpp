@@ -127,6 +127,17 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   CHECK(kind(0) == Kind::to_do);
   write_results(runs[0], runs[0].resolved);
   CHECK(kind(0) == Kind::done);
+  // Results of a program before config_version 3, which called a key otherwise.
+  nlohmann::json earlier = runs[0].resolved;
+  earlier["config_version"] = 2;
+  earlier["eval"].erase("require_all_lengths");
+  earlier["eval"]["insist"] = false;
+  write_results(runs[0], earlier);
+  CHECK(kind(0) == Kind::done);
+  earlier["eval"]["insist"] = true;
+  write_results(runs[0], earlier);
+  CHECK(kind(0) != Kind::done);
+  write_results(runs[0], runs[0].resolved);
   // A label, and where it lies, are none of its business.
   nlohmann::json other = runs[0].resolved;
   other["name"] = "x";

@@ -177,7 +177,7 @@ nlohmann::json small_run(const Workplace& w) {
   write_shard(w.path("train/000.bin"), 40000, 211, 1);
   write_shard(w.path("val/000.bin"), 5000, 211, 2);
   nlohmann::json c;
-  c["config_version"] = 2;
+  c["config_version"] = 3;
   c["name"] = "small";
   c["seed"] = 7;
   c["device"] = "cpu";
