@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "isa.h"
 #include "median.h"
 #include "options.h"
@@ -48,7 +48,7 @@ std::vector<std::string> forms() {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bound_spinning(argv);
+  limit_spinning(argv);
   CLI::App app{"time of attention alone"};
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
   std::string precision = "fp32", form = "none", isa = "newest", normalizer = "softmax";
@@ -94,7 +94,7 @@ int main(int argc, char** argv) try {
   }
   AttentionWorkload workload(*backend, A, of, {B, T, H, K, D}, content);
 
-  const double rate_before = matrix_rate(Dtype::f32);
+  const double rate_before = peak_matmul(Dtype::f32);
   std::vector<double> forward, backward;
   for (int64_t run = 0; run <= runs; ++run) {
     const double start = now();
@@ -105,7 +105,7 @@ int main(int argc, char** argv) try {
     forward.push_back(between - start);
     backward.push_back(now() - between);
   }
-  const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
+  const double rate = std::max(rate_before, peak_matmul(Dtype::f32));
   const double flops = attention_flops(*backend, workload.arguments()), f = median(forward),
                b = median(backward);
   fmt::print("attention {} {} form {}{} normalizer {} B {} T {} H {} K {} D {} threads {}\n",

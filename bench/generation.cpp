@@ -1,4 +1,4 @@
-// Texts that grow: time of reading a long one in pieces, and of the tokens that follow one by one.
+// Incremental decoding: time of the chunked prefill of a long text, and of decode steps.
 //
 //   build/bench/generation --config configs/bam-120m.json --length 16384 --precision bf16
 //   build/bench/generation --config configs/quickstart.json --length 4096 --texts 16
@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "isa.h"
 #include "median.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "options.h"
 #include "profile.h"
 #include "rates.h"
@@ -39,26 +39,27 @@ class Texts {
   Texts(const RunConfig& c, Backend& backend, Dtype A, int64_t B, int64_t longest)
       : model_(c.model, c.data.sequence_length, backend, A), B_(B) {
     const Dtype P = backend.parameter_dtype();
-    arena_.add("masters", &masters_, P, {model_.parameters().elements()});
+    arena_.add("masters", &master_weights_, P, {model_.parameters().elements()});
     arena_.add("logits", &logits_, P, {B, c.model.outputs()});
     model_.plan(arena_, B, longest, ModelUse::generation);
     arena_.commit(backend.memory());
     for (const Parameter& p : model_.parameters().all()) {
-      initialize(p, c.model, c.data.sequence_length, c.seed, masters_.slice(0, p.offset, p.size));
+      initialize(p, c.model, c.data.sequence_length, c.seed,
+                 master_weights_.slice(0, p.offset, p.size));
     }
-    model_.set_masters(masters_);
+    model_.set_master_weights(master_weights_);
     model_.refresh();
-    tokens_.resize(static_cast<size_t>(B * kMostAppended));
+    tokens_.resize(static_cast<size_t>(B * kMaxPrefillChunk));
     for (size_t i = 0; i < tokens_.size(); ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % static_cast<size_t>(c.model.vocab));
     }
   }
 
-  void begin() { model_.begin_texts(std::vector<int64_t>(static_cast<size_t>(B_))); }
+  void begin() { model_.begin_decoding(std::vector<int64_t>(static_cast<size_t>(B_))); }
   /// n tokens more, and what follows them.
   void append(int64_t n) {
     while (n > 0) {
-      const int64_t piece = std::min(n, kMostAppended);
+      const int64_t piece = std::min(n, kMaxPrefillChunk);
       n -= piece;
       model_.append(tokens_.data(), piece, {}, n == 0 ? logits_ : Tensor());
     }
@@ -69,7 +70,7 @@ class Texts {
  private:
   Arena arena_;
   Model model_;
-  Tensor masters_, logits_;
+  Tensor master_weights_, logits_;
   int64_t B_;
   std::vector<int32_t> tokens_;
 };
@@ -77,21 +78,21 @@ class Texts {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bound_spinning(argv);
-  CLI::App app{"time of texts that grow"};
+  limit_spinning(argv);
+  CLI::App app{"time of incremental decoding"};
   ModelOptions options;
   int64_t B = 1, T = 16384, tokens = 32;
   bool profile = false;
   app.set_version_flag("--version", matrix_library());
   options.add_to(app);
-  app.add_option("--texts", B, "texts that grow together")->check(positive());
+  app.add_option("--texts", B, "texts decoded in one batch")->check(positive());
   app.add_option("--length", T, "tokens that are read")->check(positive());
   app.add_option("--tokens", tokens, "tokens that follow")->check(positive());
   app.add_flag("--profile", profile, "time per operation");
   CLI11_PARSE(app, argc, argv);
 
   const RunConfig c = options.read();
-  check_grows(c.model);
+  check_incremental_decoding(c.model);
   const Dtype A = activation_dtype(c.train.precision);
   std::unique_ptr<Backend> backend = make_backend_for(options.isa(), A);
   ProfiledBackend* profiled = nullptr;
@@ -104,18 +105,18 @@ int main(int argc, char** argv) try {
 
   // Once before, for what the first products of a shape take.
   texts.begin();
-  texts.append(std::min(T, 2 * kMostAppended));
-  const double rate_before = matrix_rate(A);
+  texts.append(std::min(T, 2 * kMaxPrefillChunk));
+  const double rate_before = peak_matmul(A);
   if (profiled) profiled->reset();
   texts.begin();
   double start = now();
   texts.append(T);
   const double reading = now() - start;
-  const double rate = std::max(rate_before, matrix_rate(A));
+  const double rate = std::max(rate_before, peak_matmul(A));
   const double bandwidth_before = copy_bandwidth();
   const auto print_profile = [&](double seconds, int64_t steps) {
     if (!profiled) return;
-    const double fp32 = A == Dtype::f32 ? rate : matrix_rate(Dtype::f32);
+    const double fp32 = A == Dtype::f32 ? rate : peak_matmul(Dtype::f32);
     fmt::print("{}\n", profiled->table(seconds, steps, {rate, fp32, bandwidth_before}));
   };
   print_profile(reading, 1);

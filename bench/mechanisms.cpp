@@ -32,14 +32,14 @@
 #include <vector>
 
 #include "commands/backend.h"
-#include "core/nearest.h"
-#include "core/no_target.h"
+#include "core/closest_match.h"
+#include "core/ignore_index.h"
 #include "core/parallel.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "isa.h"
 #include "median.h"
 #include "mixes/registry.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "normalizers/registry.h"
 #include "ops/host_copy.h"
 #include "options.h"
@@ -139,7 +139,7 @@ class Measured {
         T_(T) {
     model_.check_length(T);
     const Dtype P = backend.parameter_dtype();
-    arena_.add("masters", &masters_, P, {model_.parameters().elements()});
+    arena_.add("masters", &master_weights_, P, {model_.parameters().elements()});
     if (use == ModelUse::training) {
       arena_.add("gradients", &gradients_, P, {model_.parameters().elements()});
       arena_.add("loss", &loss_, Dtype::f64, {1});
@@ -147,7 +147,7 @@ class Measured {
     model_.plan(arena_, B, T, use, c.train.recompute);
     arena_.commit(backend.memory());
     for (const Parameter& p : model_.parameters().all()) fill(p, c);
-    model_.set_masters(masters_);
+    model_.set_master_weights(master_weights_);
     model_.refresh();
     tokens_.resize(static_cast<size_t>(B * T));
     for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -161,11 +161,11 @@ class Measured {
     model_.load(tokens_.data(), tokens_.data(), T_, {});
     model_.forward_backward(1.0 / static_cast<double>(B_ * T_), gradients_, loss_);
   }
-  void begin_texts() { model_.begin_texts(std::vector<int64_t>(static_cast<size_t>(B_))); }
+  void begin_decoding() { model_.begin_decoding(std::vector<int64_t>(static_cast<size_t>(B_))); }
   /// The first n tokens of `tokens_` to all texts, and the likeliest to follow the last.
   void append(int64_t n) {
     if (n == 0) return;
-    std::vector<int32_t> targets(static_cast<size_t>(B_ * n), kNoTarget);
+    std::vector<int32_t> targets(static_cast<size_t>(B_ * n), kIgnoreIndex);
     for (int64_t b = 1; b <= B_; ++b) targets[static_cast<size_t>(b * n - 1)] = 0;
     model_.append(tokens_.data(), targets.data(), n, {}, losses_.data());
   }
@@ -175,7 +175,8 @@ class Measured {
   /// Initial values; of large parameters the first of them again and again.
   void fill(const Parameter& p, const RunConfig& c) {
     constexpr int64_t kPeriod = 1 << 20;
-    HostCopy host(backend_, masters_.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
+    HostCopy host(backend_, master_weights_.slice(0, p.offset, p.size),
+                  HostCopy::Contents::undefined);
     const int64_t period = std::min(p.size, kPeriod);
     const Tensor& to = host.tensor();
     initialize(p, c.model, c.data.sequence_length, c.seed, to.slice(0, 0, period));
@@ -192,7 +193,7 @@ class Measured {
   Model model_;
   int64_t B_, T_;
   Arena arena_;
-  Tensor masters_, gradients_, loss_;
+  Tensor master_weights_, gradients_, loss_;
   std::vector<int32_t> tokens_;
   std::vector<double> losses_;
 };
@@ -236,7 +237,7 @@ struct Measurement {
       costs.bytes = static_cast<double>(model.planned_bytes());
     });
     try_to(m, T, "decode", [&] {
-      check_grows(c.model);
+      check_incremental_decoding(c.model);
       Measured model(c, backend, batch, T, ModelUse::generation);
       costs.decode = decode(model, backend, T);
       costs.bytes = std::max(costs.bytes.value_or(0), static_cast<double>(model.planned_bytes()));
@@ -247,9 +248,9 @@ struct Measurement {
  private:
   double decode(Measured& model, Backend& backend, int64_t T) const {
     const int64_t n = std::min(decoded, T - 1);
-    model.begin_texts();
+    model.begin_decoding();
     for (int64_t at = 0; at < T - n;) {
-      const int64_t piece = std::min(T - n - at, kMostAppended);
+      const int64_t piece = std::min(T - n - at, kMaxPrefillChunk);
       model.append(piece);
       at += piece;
     }
@@ -278,7 +279,7 @@ std::string cell(const std::optional<double>& value, const std::optional<double>
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bound_spinning(argv);
+  limit_spinning(argv);
   CLI::App app{"time and memory of every mechanism at several lengths"};
   ModelOptions options;
   std::vector<std::string> names;

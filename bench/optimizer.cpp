@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "median.h"
 #include "ops/cpu/cpu.h"
 #include "ops/optimizer_math.h"
@@ -24,7 +24,7 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
-  bound_spinning(argv);
+  limit_spinning(argv);
   CLI::App app{"time of the optimizer's update"};
   int64_t n = 124000000, runs = 5;
   app.set_version_flag("--version", matrix_library());

@@ -176,11 +176,11 @@ void ProfiledBackend::attention_entropy(Tensor entropy, const Attention& a) {
                     bytes_of({a.q, a.k, entropy}));
   inner_->attention_entropy(entropy, a);
 }
-void ProfiledBackend::attention_statistics(Tensor entropy, Tensor support,
+void ProfiledBackend::attention_statistics(Tensor entropy, Tensor nonzero_keys,
                                            const AttentionSaved& saved, const Attention& a) {
   const Timed timed(costs_["attention_statistics"], attention_flops(*inner_, a),
-                    bytes_of({a.q, a.k, entropy, support}));
-  inner_->attention_statistics(entropy, support, saved, a);
+                    bytes_of({a.q, a.k, entropy, nonzero_keys}));
+  inner_->attention_statistics(entropy, nonzero_keys, saved, a);
 }
 void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                                     double scale) {
@@ -197,7 +197,7 @@ void ProfiledBackend::clip_factor(Tensor factor, Tensor squared_norm, double cli
 }
 void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded,
                                      Tensor gradients, Tensor factor, Tensor factors,
-                                     const OptimizerRule& rule) {
+                                     const OptimizerHyperparameters& rule) {
   const Timed timed(costs_["optimizer_step"], 0,
                     bytes_of({weights, weights, m, m, v, v, rounded, gradients}));
   inner_->optimizer_step(weights, m, v, rounded, gradients, factor, factors, rule);

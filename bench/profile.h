@@ -43,7 +43,7 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   void synchronize() override { inner_->synchronize(); }
   std::unique_ptr<PeerLink> connect(const Peers& peers) override { return inner_->connect(peers); }
   /// Not recorded: every operation is timed.
-  void repeat(int64_t, const std::function<void()>& work) override { work(); }
+  void run_captured(int64_t, const std::function<void()>& work) override { work(); }
   void zero(Tensor x) override;
   void add(Tensor dst, Tensor src) override;
   void convert(Tensor dst, Tensor src) override;
@@ -70,14 +70,14 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override;
   void attention_entropy(Tensor entropy, const Attention& a) override;
-  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override;
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override;
   void argmax(Tensor places, Tensor x) override;
   void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) override;
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, Tensor factors, const OptimizerRule& rule) override;
+                      Tensor factor, Tensor factors, const OptimizerHyperparameters& rule) override;
 
  private:
   std::unique_ptr<Backend> inner_;

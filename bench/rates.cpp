@@ -41,7 +41,7 @@ std::string matrix_library() {
          std::to_string(v->patch);
 }
 
-double matrix_rate(Dtype dtype) {
+double peak_matmul(Dtype dtype) {
   double best = 0;
   constexpr int64_t kShapes[][3] = {{1024, 3072, 768}, {1024, 768, 3072}, {2048, 2048, 2048}};
   for (const auto& [M, N, K] : kShapes) {

@@ -21,7 +21,7 @@ std::string matrix_library();
 
 /// The best FLOP/s of the library's own threaded matrix product, over shapes of a training step.
 /// Compilation, memory and a first product are outside of the time.
-double matrix_rate(Dtype dtype);
+double peak_matmul(Dtype dtype);
 
 /// The best bytes per second of a threaded copy between buffers far larger than the caches: bytes
 /// read plus bytes written.

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "isa.h"
 #include "median.h"
 #include "options.h"
@@ -34,7 +34,7 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
-  bound_spinning(argv);
+  limit_spinning(argv);
   CLI::App app{"time and memory of a training step"};
   ModelOptions options;
   int64_t B = 4, T = 256, steps = 5;
@@ -66,7 +66,7 @@ int main(int argc, char** argv) try {
     backend = std::move(timed);
   }
   StepWorkload workload(c, *backend, B, T, 1);
-  const double rate_before = matrix_rate(A);
+  const double rate_before = peak_matmul(A);
   std::vector<double> times;
   double loss = 0;
   for (int64_t step = 0; step <= steps; ++step) {
@@ -75,7 +75,7 @@ int main(int argc, char** argv) try {
     loss = workload.step();
     if (step > 0) times.push_back(now() - start);
   }
-  const double rate = std::max(rate_before, matrix_rate(A));
+  const double rate = std::max(rate_before, peak_matmul(A));
   const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
   const double middle = median(times);
   const auto N = static_cast<double>(B * T);
@@ -98,7 +98,7 @@ int main(int argc, char** argv) try {
              static_cast<double>(peak_bytes()) / (1 << 20));
   if (profiled) {
     const double seconds = std::accumulate(times.begin(), times.end(), 0.0);
-    const double fp32 = A == Dtype::f32 ? rate : matrix_rate(Dtype::f32);
+    const double fp32 = A == Dtype::f32 ? rate : peak_matmul(Dtype::f32);
     fmt::print("\n{}", profiled->table(seconds, steps, {rate, fp32, copy_bandwidth()}));
   }
   return 0;

@@ -15,7 +15,7 @@
 #include "dist/backends.h"
 #include "dist/communicator.h"
 #include "ops/host_copy.h"
-#include "ops/live_tiles.h"
+#include "ops/nonzero_blocks.h"
 #include "priors/fire.h"
 #include "priors/registry.h"
 #include "train/trainer.h"
@@ -113,15 +113,15 @@ double AttentionWorkload::live_share() const {
   HostCopy live(backend_, x_.saved.live, HostCopy::Contents::downloaded);
   HostCopy first_key(backend_, x_.a.first_key, HostCopy::Contents::downloaded);
   const int64_t T = shape_.T, words = live_groups(T) * live_words(T);
-  TileCounts all;
+  BlockCounts all;
   for (int64_t n = 0; n < shape_.B * shape_.H; ++n) {
-    const TileCounts of_head =
-        count_tiles(live.tensor().ptr<int32_t>() + n * words,
-                    first_key.tensor().ptr<int32_t>() + n / shape_.H * T, nullptr, T);
-    all.live += of_head.live;
+    const BlockCounts of_head =
+        count_blocks(live.tensor().ptr<int32_t>() + n * words,
+                     first_key.tensor().ptr<int32_t>() + n / shape_.H * T, nullptr, T);
+    all.nonzero += of_head.nonzero;
     all.visible += of_head.visible;
   }
-  return static_cast<double>(all.live) / static_cast<double>(all.visible);
+  return static_cast<double>(all.nonzero) / static_cast<double>(all.visible);
 }
 
 void AttentionWorkload::fill(const TableBias& bias) {

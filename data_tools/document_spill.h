@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/growing_file.h"
+#include "core/resumable_file.h"
 
 namespace bamtrain {
 
 /// A file of documents, each with a number that tells its place. It is bamdata's own and is gone
 /// when its output is complete; nothing but the bamdata that wrote it reads it. Errors: as
-/// GrowingFile.
+/// ResumableFile.
 class DocumentSpill {
  public:
   struct Record {
@@ -37,7 +37,7 @@ class DocumentSpill {
  private:
   void flush();
 
-  GrowingFile file_;
+  ResumableFile file_;
   int width_;
   std::vector<std::byte> buffer_;  // appended, not yet written
 };

@@ -14,8 +14,8 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/json_object.h"
-#include "core/note.h"
 #include "core/output_folder.h"
+#include "core/print_message.h"
 #include "data/shard.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/shard_folders.h"
@@ -138,7 +138,7 @@ class JoinedSet {
     fs::create_hard_link(from, to, reason);
     if (!reason) return;
     if (!std::exchange(copies_, true)) {
-      note(log_, "copies shards, which cannot be linked to: " + reason.message());
+      print_message(log_, "copies shards, which cannot be linked to: " + reason.message());
     }
     constexpr int64_t kPiece = int64_t{1} << 20;
     const InputFile source(from, ExitCode::io, "check permissions and the disk");

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/note.h"
+#include "core/print_message.h"
 #include "core/short_number.h"
 #include "core/terminal.h"
 
@@ -101,13 +101,13 @@ void InputProgress::update(const Counts& counts) {
   std::fflush(out_);
 }
 
-void InputProgress::note_files(int64_t done, int64_t of, const std::string& path,
-                               double seconds_between) {
+void InputProgress::print_files_done(int64_t done, int64_t of, const std::string& path,
+                                     double seconds_between) {
   const auto now = std::chrono::steady_clock::now();
   if (std::chrono::duration<double>(now - last_files_).count() < seconds_between) return;
   last_files_ = now;
   if (std::exchange(shown_, false)) std::fputs("\r\x1b[K", out_);
-  note(out_, files_line(done, of, path, {counts_, before_, total_, seconds()}));
+  print_message(out_, files_line(done, of, path, {counts_, before_, total_, seconds()}));
 }
 
 }  // namespace bamtrain

@@ -31,7 +31,8 @@ class InputProgress {
 
   /// A line that stays, for `done` of `of` files, the last of them `path`, where the last such line
   /// is `seconds_between` old.
-  void note_files(int64_t done, int64_t of, const std::string& path, double seconds_between = 5);
+  void print_files_done(int64_t done, int64_t of, const std::string& path,
+                        double seconds_between = 5);
 
   double seconds() const;  // since construction
 

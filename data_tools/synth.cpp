@@ -11,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "core/closest_match.h"
 #include "core/error.h"
 #include "core/join.h"
-#include "core/nearest.h"
 #include "prompts/passkey_task.h"
 #include "tasks/passkey.h"
 #include "tasks/registry.h"
@@ -71,9 +71,9 @@ OptionValue truth_of(const OptionSpec& option, const std::string& text) {
 /// The value that a text stands for. Tasks have options of words, of integers and of true and
 /// false alone.
 OptionValue value_of(const OptionSpec& option, const std::string& text) {
-  if (std::holds_alternative<std::string>(option.fallback)) return word_of(option, text);
-  if (std::holds_alternative<bool>(option.fallback)) return truth_of(option, text);
-  require(std::holds_alternative<double>(option.fallback) && option.integer,
+  if (std::holds_alternative<std::string>(option.default_value)) return word_of(option, text);
+  if (std::holds_alternative<bool>(option.default_value)) return truth_of(option, text);
+  require(std::holds_alternative<double>(option.default_value) && option.integer,
           "an option of words, of integers or of true and false");
   return number_of(option, text);
 }
@@ -136,7 +136,7 @@ std::unique_ptr<Task> task_of(const SynthOptions& options) {
 ordered_json example_json(const Example& example, int64_t length) {
   ordered_json targets = ordered_json::array();
   for (const int32_t t : example.targets) {
-    targets.push_back(t == kNoTarget ? ordered_json(nullptr) : ordered_json(t));
+    targets.push_back(t == kIgnoreIndex ? ordered_json(nullptr) : ordered_json(t));
   }
   return {{"length", length}, {"input", example.inputs}, {"targets", std::move(targets)}};
 }
@@ -162,7 +162,7 @@ std::string text_of(const Task& task, const Example& example) {
   for (size_t i = 0; i < example.inputs.size(); ++i) {
     const std::string input = task.symbol(example.inputs[i]);
     const int32_t target = example.targets[i];
-    const std::string answer = target == kNoTarget ? "" : task.label(target);
+    const std::string answer = target == kIgnoreIndex ? "" : task.label(target);
     const size_t of_input = characters(input), of_answer = characters(answer);
     const size_t width = std::max(of_input, of_answer);
     if (columns + 1 + width > kColumns) flush();
@@ -204,7 +204,7 @@ std::string list_of_tasks() {
     for (const OptionSpec& o : t->options) {
       std::string values = join(o.choices, "|");
       if (o.integer) values = fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum);
-      if (std::holds_alternative<bool>(o.fallback)) values = "true|false";
+      if (std::holds_alternative<bool>(o.default_value)) values = "true|false";
       if (values.empty()) values = "TEXT";
       out += std::string(kColumn + 2, ' ') + "--set " + o.name + "=" + values + ": " +
              o.description + "\n";

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/note.h"
+#include "core/print_message.h"
 #include "data_tools/encoder_pool.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/progress.h"
@@ -48,10 +48,11 @@ void tell_of_export(const Tokenizer& tokenizer, const std::string& path, std::FI
   if (tokenizer.sentencepiece() == nullptr) return;
   const std::string left_out = tokenizer_json(tokenizer, false).left_out;
   if (left_out.empty()) return;
-  note(log, fmt::format("warning: {}: no tokenizer.json can say it, since {}: a model trained on "
-                        "these shards is exported with --sentencepiece or --no-tokenizer, without "
-                        "a tokenizer that AutoTokenizer reads",
-                        path, left_out));
+  print_message(
+      log, fmt::format("warning: {}: no tokenizer.json can say it, since {}: a model trained on "
+                       "these shards is exported with --sentencepiece or --no-tokenizer, without "
+                       "a tokenizer that AutoTokenizer reads",
+                       path, left_out));
 }
 
 /// Reads batches, keeps the threads busy, hands on what they return in the order of the text.
@@ -156,9 +157,9 @@ class Pipeline {
     reached_.warnings.insert(reached_.warnings.end(), warnings.begin(), warnings.end());
     progress_.update({taken, reached_.text_bytes, output_.documents(), output_.tokens()});
     if (position.input != file_) {
-      progress_.note_files(static_cast<int64_t>(position.input),
-                           static_cast<int64_t>(inputs_.options().paths.size()),
-                           inputs_.options().paths[position.input - 1]);
+      progress_.print_files_done(static_cast<int64_t>(position.input),
+                                 static_cast<int64_t>(inputs_.options().paths.size()),
+                                 inputs_.options().paths[position.input - 1]);
       file_ = position.input;
     }
   }
@@ -203,15 +204,15 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
       inputs.skip_to(reached.position);
       reached = Pipeline(options, tokenizer, &inputs, &*output, log).run();
     }
-    for (const std::string& warning : reached.warnings) note(log, "warning: " + warning);
+    for (const std::string& warning : reached.warnings) print_message(log, "warning: " + warning);
     return output->finish(reached);
   } catch (Interrupted& interrupted) {
     interrupted.kept = output && output->kept();
     throw;
   } catch (const Error&) {
     if (output && output->kept()) {
-      note(log, "what was done is in " + PartialFolder::place_of(options.output) +
-                    ": the same command goes on from there");
+      print_message(log, "what was done is in " + PartialFolder::place_of(options.output) +
+                             ": the same command goes on from there");
     }
     throw;
   }

@@ -10,7 +10,7 @@
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/folder_lock.h"
-#include "core/note.h"
+#include "core/print_message.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/progress.h"
 #include "data_tools/shard_folders.h"
@@ -77,9 +77,9 @@ void TokenizeOutput::go_on_from_journal() {
   require_same_settings(found.settings, journal_.settings, folder_.path());
   std::swap(found.settings, journal_.settings);
   journal_ = std::move(found);
-  note(log_, fmt::format("goes on in {}, behind {} and {}", folder_.path(),
-                         counted(journal_.split.documents, "document"),
-                         counted(journal_.split.tokens, "token")));
+  print_message(log_, fmt::format("goes on in {}, behind {} and {}", folder_.path(),
+                                  counted(journal_.split.documents, "document"),
+                                  counted(journal_.split.tokens, "token")));
 }
 
 void TokenizeOutput::open(const Tokenizer& tokenizer) {
@@ -146,8 +146,8 @@ void TokenizeOutput::place_shuffled() {
     if (is_due()) write_checkpoint();
     if (Clock::now() < noted + kBetweenNotes) continue;
     noted = Clock::now();
-    note(log_, fmt::format("in their order: {} of {}", with_commas(train_->documents()),
-                           counted(journal_.split.train, "document")));
+    print_message(log_, fmt::format("in their order: {} of {}", with_commas(train_->documents()),
+                                    counted(journal_.split.train, "document")));
   }
 }
 

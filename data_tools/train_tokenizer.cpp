@@ -13,7 +13,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
-#include "core/note.h"
+#include "core/print_message.h"
 #include "core/rng.h"
 #include "core/utf8.h"
 #include "data_tools/progress.h"
@@ -173,7 +173,7 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
     progress->update({inputs.taken(), report.bytes, report.documents, 0});
   }
   progress.reset();
-  for (const std::string& warning : inputs.warnings()) note(log, "warning: " + warning);
+  for (const std::string& warning : inputs.warnings()) print_message(log, "warning: " + warning);
   if (report.documents == 0) {
     throw Error(ExitCode::data, "input", "text", "no document with visible characters",
                 "check the inputs and --document");
@@ -181,10 +181,10 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
   report.sample_bytes = sample.bytes();
   const std::vector<std::string> lines = sample.take();
   report.sample_lines = static_cast<int64_t>(lines.size());
-  note(log,
-       fmt::format("training on {} lines, {:.1f} MB of {:.1f} MB", with_commas(report.sample_lines),
-                   static_cast<double>(report.sample_bytes) / 1e6,
-                   static_cast<double>(report.bytes) / 1e6));
+  print_message(log, fmt::format("training on {} lines, {:.1f} MB of {:.1f} MB",
+                                 with_commas(report.sample_lines),
+                                 static_cast<double>(report.sample_bytes) / 1e6,
+                                 static_cast<double>(report.bytes) / 1e6));
   const std::string model = train(lines, options);
   file.write(model);
   file.commit();

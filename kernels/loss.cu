@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "arguments.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "loss.h"
 #include "reductions.cuh"
 #include "vectors_of_four.cuh"
@@ -110,7 +110,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   const int64_t r = device::block_index().x;
   const int V = static_cast<int>(c.V);
   const int target = c.targets[r];
-  if (target == kNoTarget) {
+  if (target == kIgnoreIndex) {
     clear_row(c, r);
     return;
   }

@@ -16,7 +16,7 @@ struct CrossEntropy {
   int64_t dlogits_row = 0;           // elements from one row to the next, a multiple of 4, >= V
   const float* logits = nullptr;     // (R, V)
   int64_t logits_row = 0;            // likewise
-  const int32_t* targets = nullptr;  // (R), in [0, V), or kNoTarget
+  const int32_t* targets = nullptr;  // (R), in [0, V), or kIgnoreIndex
   double scale = 1;
 };
 

@@ -6,7 +6,7 @@ Run by hand. Needs lm_eval 0.4.13, torch and transformers of the Python that run
 winogrande.validation, lambada_test) and a checkpoint whose folder for Hugging Face needs no code of
 ours, or --trust:
 
-    venv/bin/python scripts/compare_lm_eval.py --checkpoint out/quickstart/rope/checkpoint-00000400 \\
+    venv/bin/python scripts/compare_lm_eval.py --checkpoint out/quickstart/rope/checkpoint-00000300 \\
         --data DIR
 
 Of the first --limit examples of each file the harness forms the requests and scores them in fp32.

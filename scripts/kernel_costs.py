@@ -73,7 +73,7 @@ class Shapes:
         self.F, self.V, self.L = m["mlp"]["hidden"], m["vocab"], layers or m["layers"]
         self.D, self.N = self.C // self.H, self.B * self.T
         self.micro = c["train"]["tokens_per_step"] // self.N  # batches of B in a step
-        self.lanes = next(n for n in (8, 4, 2, 1) if self.micro % n == 0)  # default_lanes
+        self.lanes = next(n for n in (8, 4, 2, 1) if self.micro % n == 0)  # default_accumulation_groups
         # Of a layer: matrices and norms; of a head three parameters of the prior, one of the scale.
         per_layer = (4 * self.C + 3 * self.F + 2) * self.C + 4 * self.H
         self.n = 2 * self.V * self.C + self.L * per_layer + self.C

@@ -16,7 +16,7 @@
 #include "core/usage_error.h"
 #include "core/utf8.h"
 #include "core/version.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "dist/agreement.h"
 #include "run/agreement.h"
 #include "run/signals.h"
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   if (!bamtrain::open_standard_descriptors()) return 1;
-  bamtrain::bound_spinning(argv);
+  bamtrain::limit_spinning(argv);
   try {
     const int code = bamtrain::parse_and_run(argc, argv);
     if (code == 0) bamtrain::flush_standard_output();

@@ -63,7 +63,7 @@ MUTANTS = {
         "  prepare_update(step);\n"
         "  backend_.squared_norm(squared_norm(), gradients_[0]);\n"
         "  if (processes_ > 1) reduce(gradients_[0], comm);\n"
-        "  optimizer_.step(squared_norm(), masters_, model_->rounded_weights(), gradients_[0]);\n",
+        "  optimizer_.step(squared_norm(), master_weights_, model_->rounded_weights(), gradients_[0]);\n",
         "run", "fp32 training gives the same bits by every way"),
     "learning_rate_of_the_next_step": Mutant(
         "train/trainer.cpp", "prepare(earlier_steps_ + step + 1, learning_rate(step),",
@@ -71,12 +71,12 @@ MUTANTS = {
         "a step moves parameters by its own learning rate"),
     "second_moments_not_checked": Mutant(
         "train/trainer.cpp",
-        "{masters_, optimizer_.first_moments(), optimizer_.second_moments()};",
-        "{masters_, optimizer_.first_moments()};", "train",
+        "{master_weights_, optimizer_.first_moments(),\n                           optimizer_.second_moments()};",
+        "{master_weights_, optimizer_.first_moments()};", "train",
         "neither parameters nor moments that are not finite are saved"),
     "weights_of_before_the_step_rounded": Mutant(
-        "train/trainer.cpp", "masters_, model_->rounded_weights(), gradients_[0]);",
-        "masters_, Tensor(), gradients_[0]);", "run", "bf16 training gives the same bits by every way"),
+        "train/trainer.cpp", "master_weights_, model_->rounded_weights(), gradients_[0]);",
+        "master_weights_, Tensor(), gradients_[0]);", "run", "bf16 training gives the same bits by every way"),
     "norms_decay_too": Mutant(
         "train/optimizer.cpp", "p.decays() ? config_.weight_decay : 0", "config_.weight_decay",
         "train", "matrices and embeddings decay; norms, biases, priors and scales do not"),
@@ -114,7 +114,7 @@ MUTANTS = {
     "appended_text_forgets_its_document": Mutant(
         "model/model.cpp", "  for (size_t b = 0; b < static_cast<size_t>(texts_); ++b) documents_[b] = last_documents_[b] - n;\n",
         "", "model",
-        "a growing text has the logits of the whole text, for every prior and scale"),
+        "incremental decoding has the logits of the whole text, for every prior and scale"),
     # --- evaluation
     "best_checkpoint_is_the_last_measured": Mutant(
         "run/saves.cpp", "highest ? value > best_->value : value < best_->value", "highest || true",

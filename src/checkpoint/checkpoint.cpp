@@ -8,9 +8,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/checkpoint_file.h"
 #include "checkpoint/leftovers.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/part.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -109,8 +109,8 @@ int64_t number_in(const Json& state, const char* key, const std::string& path) {
 /// format.
 Json read_state(const std::string& folder) {
   const std::string path = folder + "/" + files::kState;
-  Json state =
-      parse_json(open_part(path).text(kMaxState), {path, ExitCode::checkpoint, kDamagedRemedy});
+  Json state = parse_json(open_checkpoint_file(path).text(kMaxState),
+                          {path, ExitCode::checkpoint, kDamagedRemedy});
   const int64_t format = number_in(state, "format", path);
   if (format > kCheckpointFormat) throw NewerFormat(path, format);
   return state;

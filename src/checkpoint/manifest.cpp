@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -28,7 +28,7 @@ std::string text_of(const Digests& files) {
 
 Digests read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifest;
-  const std::string text = open_part(path).text(kMaxManifest);
+  const std::string text = open_checkpoint_file(path).text(kMaxManifest);
   const Json manifest = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object()) {
     refuse_manifest(path, "an object with files", manifest.type_name());
@@ -52,7 +52,7 @@ Digests read_manifest(const std::string& folder) {
 }
 
 void verify(const std::string& folder, const std::string& name, const FileDigest& expected) {
-  const InputFile file = open_part(folder + "/" + name);
+  const InputFile file = open_checkpoint_file(folder + "/" + name);
   if (file.bytes() != expected.bytes) {
     refuse_manifest(file.path(), std::to_string(expected.bytes) + " bytes",
                     std::to_string(file.bytes()));

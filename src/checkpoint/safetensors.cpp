@@ -150,7 +150,7 @@ void check_digests(const std::map<std::string, std::string>& metadata,
 }  // namespace
 
 SafetensorsFile SafetensorsFile::open(const std::string& path) {
-  SafetensorsFile result{open_part(path)};
+  SafetensorsFile result{open_checkpoint_file(path)};
   const InputFile& file = result.file_;
   if (file.bytes() < safetensors::kLengthBytes) {
     refuse_file(path, "a safetensors file of at least 8 bytes", std::to_string(file.bytes()));

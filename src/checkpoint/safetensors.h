@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/dtype.h"
 #include "core/durable_file.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "checkpoint/safetensors_format.h"
 #include "core/abbreviate.h"
 #include "core/error.h"

@@ -6,7 +6,7 @@
 
 #include "commands/backend.h"
 #include "commands/command.h"
-#include "commands/trained.h"
+#include "commands/load_checkpoint.h"
 #include "core/join.h"
 #include "core/option_value.h"
 #include "eval/paper_protocols.h"

@@ -9,15 +9,15 @@
 
 #include "commands/eval.h"
 #include "commands/eval_result.h"
+#include "commands/load_checkpoint.h"
 #include "commands/perplexity_print.h"
-#include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
 #include "core/json_digest.h"
-#include "core/note.h"
+#include "core/print_message.h"
 #include "core/utf8.h"
 #include "eval/perplexity.h"
-#include "model/text_model.h"
+#include "model/causal_lm.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
@@ -145,19 +145,21 @@ void leave_out_absent_lengths(const EvalArguments& arguments, EvaluatedSet* set)
     return;
   }
   set->request = std::move(request);
-  note(stderr, "warning: --lengths " + left_out + " (--require-all-lengths makes that an error)");
+  print_message(stderr,
+                "warning: --lengths " + left_out + " (--require-all-lengths makes that an error)");
 }
 
 /// That the number of a length depends on the others that are asked for.
 void warn_of_fewer_documents(const EvaluatedSet& set, const DocumentCounts& counts) {
   if (counts.of_longest == counts.of_shortest) return;
   const std::vector<int64_t>& lengths = set.request.lengths;
-  note(stderr,
-       fmt::format("warning: all lengths are measured on documents of {} with more than {} tokens, "
-                   "the longest length, of which there are {}; length {} alone would choose among "
-                   "{}. Compare only numbers of the same longest length",
-                   set.shards->source(), lengths.back(), counts.of_longest, lengths.front(),
-                   counts.of_shortest));
+  print_message(
+      stderr,
+      fmt::format("warning: all lengths are measured on documents of {} with more than {} tokens, "
+                  "the longest length, of which there are {}; length {} alone would choose among "
+                  "{}. Compare only numbers of the same longest length",
+                  set.shards->source(), lengths.back(), counts.of_longest, lengths.front(),
+                  counts.of_shortest));
 }
 
 /// Opens the sets and lays their texts out: all that can be refused is refused before any is read
@@ -179,7 +181,7 @@ void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, con
 ordered_json evaluate(const EvalArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
-  check_text_model(c.model);
+  check_causal_lm(c.model);
   const Precision precision = arguments.precision.value_or(c.train.precision);
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
   std::vector<EvaluatedSet> sets = sets_of(arguments, c);
@@ -198,7 +200,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
   check_memory(backend->memory(), layout, bytes, "memory of a model and texts (--lengths)",
                "leave the longest out");
   Arena arena;
-  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+  const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
 
   const ProgressLine line;
   const ordered_json attention = resolved_json(c)["model"]["attention"];
@@ -220,8 +222,8 @@ ordered_json evaluate(const EvalArguments& arguments) {
   ordered_json all = head(nullptr);
   for (const EvaluatedSet& set : sets) {
     const ordered_json of_set = perplexity_against_length(
-        c.model, c.data.sequence_length, *backend, activations, masters, *set.shards, set.request,
-        [&](const std::string& pass, int64_t length, double share) {
+        c.model, c.data.sequence_length, *backend, activations, master_weights, *set.shards,
+        set.request, [&](const std::string& pass, int64_t length, double share) {
           line.show(fmt::format("{}{}{} at {}", set.name, named ? ": " : "", pass, length), share);
         });
     line.clear();

@@ -10,13 +10,13 @@
 
 #include "commands/eval.h"
 #include "commands/eval_result.h"
+#include "commands/load_checkpoint.h"
 #include "commands/text_request.h"
-#include "commands/trained.h"
 #include "core/clustered_mean.h"
 #include "core/standard_output.h"
 #include "core/utf8.h"
 #include "eval/text_evaluation.h"
-#include "model/text_model.h"
+#include "model/causal_lm.h"
 #include "prompts/choice_format.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
@@ -78,7 +78,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
   check_output(arguments.output);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
-  check_text_model(c.model);
+  check_causal_lm(c.model);
   const Tokenizer tokenizer = open_tokenizer(
       {"--task-set tokenizer", request.options.text("tokenizer"), tokenizer_sha256(checkpoint)}, c);
   std::unique_ptr<TextEvaluation> texts;
@@ -93,14 +93,14 @@ int run_eval_prompts(const EvalArguments& arguments) {
   const Dtype activations = activation_dtype(precision);
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
-  Tensor masters;
+  Tensor master_weights;
   const auto scored = [&]() -> ScoredModel {
-    return {c.model, c.data.sequence_length, *backend, activations, masters};
+    return {c.model, c.data.sequence_length, *backend, activations, master_weights};
   };
   texts->check(0, scored());
   check_memory(backend->memory(), layout, texts->bytes(0, scored()),
                "memory of a model and texts (--task-set file)", "leave the longest example out");
-  masters = load_masters(checkpoint, layout, *backend, arena);
+  master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   const ProgressLine line;
   ordered_json row;
   try {

@@ -9,13 +9,13 @@
 
 #include "commands/eval.h"
 #include "commands/eval_result.h"
+#include "commands/load_checkpoint.h"
 #include "commands/task_settings.h"
-#include "commands/trained.h"
 #include "config/reader.h"
 #include "config/task.h"
+#include "core/closest_match.h"
 #include "core/clustered_mean.h"
 #include "core/join.h"
-#include "core/nearest.h"
 #include "eval/task_scores.h"
 #include "tasks/file.h"
 #include "tasks/registry.h"
@@ -73,7 +73,7 @@ json task_of_run(const std::string& name, const RunConfig& c,
 /// What an option is set to: a number or a truth value where it is one, else a word.
 json option_value(const std::string& task, const std::string& key, const std::string& text) {
   for (const OptionSpec& option : find_task(task)->options) {
-    if (option.name != key || std::holds_alternative<std::string>(option.fallback)) continue;
+    if (option.name != key || std::holds_alternative<std::string>(option.default_value)) continue;
     const json value = json::parse(text, nullptr, false);
     if (value.is_number() || value.is_boolean()) return value;
   }
@@ -169,13 +169,14 @@ int run_eval_task(const EvalArguments& arguments) {
   const ParameterLayout layout(c.model, c.data.sequence_length);
   const Precision precision = arguments.precision.value_or(c.train.precision);
   const Dtype activations = activation_dtype(precision);
-  Tensor masters;
-  const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, masters};
+  Tensor master_weights;
+  const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations,
+                             master_weights};
   check_task_request(request, model);
   check_memory(backend->memory(), layout, task_scores_bytes(request, model),
                "memory of a model and sequences (--samples, --lengths)", "lower them");
   Arena arena;
-  masters = load_masters(checkpoint, layout, *backend, arena);
+  master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   ordered_json task = task_json(request.task);
   task.erase("length");
   ordered_json result = checkpoint_facts(checkpoint, c);

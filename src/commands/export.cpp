@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/command.h"
-#include "commands/trained.h"
+#include "commands/load_checkpoint.h"
 #include "config/reader.h"
 #include "core/option_value.h"
 #include "core/unexpanded_path.h"
 #include "core/utf8.h"
 #include "export/huggingface_folder.h"
-#include "model/text_model.h"
+#include "model/causal_lm.h"
 #include "ops/cpu/cpu.h"
 #include "record/run_files.h"
 
@@ -36,15 +36,15 @@ int run_export(const ExportArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   check_run_state(checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
-  check_text_model(c.model);
+  check_causal_lm(c.model);
   const ParameterLayout layout(c.model, c.data.sequence_length);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Arena arena;
-  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+  const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
-  write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
+  write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, master_weights);
   fmt::print("{}\n", printable(request.output));
   return 0;
 }

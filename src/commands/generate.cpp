@@ -11,7 +11,7 @@
 
 #include "commands/backend.h"
 #include "commands/command.h"
-#include "commands/trained.h"
+#include "commands/load_checkpoint.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
 #include "core/text_file.h"
@@ -73,7 +73,7 @@ int run_generate(const GenerateArguments& arguments) {
   const auto [text, where] = read_prompt(arguments);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
-  check_grows(c.model);
+  check_incremental_decoding(c.model);
   const Tokenizer tokenizer =
       open_tokenizer({"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint)}, c);
   const std::optional<int64_t> start = document_start(c, tokenizer);
@@ -83,7 +83,7 @@ int run_generate(const GenerateArguments& arguments) {
   // fp32 whose products a GPU rounded is fp32 here, unless it is asked for.
   if (!arguments.precision && precision == Precision::tf32) precision = Precision::f32;
   const std::unique_ptr<Backend> backend = make_backend(arguments.device, precision, 0);
-  std::optional<GrowingText> model;
+  std::optional<IncrementalDecoder> model;
   try {
     model.emplace(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
                   prompt.longest(arguments.limits));
@@ -94,8 +94,8 @@ int run_generate(const GenerateArguments& arguments) {
   check_memory(backend->memory(), layout, model->planned_bytes(),
                "memory of a model and a text (--max-tokens)", kShorterText);
   Arena arena;
-  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
-  model->commit(masters);
+  const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
+  model->commit(master_weights);
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   generate(
       *model, tokenizer, start, prompt, arguments.limits, Rng(arguments.seed, "generate"),

@@ -8,8 +8,8 @@
 #include "commands/command.h"
 #include "commands/documentation.h"
 #include "config/reference.h"
+#include "core/closest_match.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -51,7 +51,7 @@ int run_help(const std::string& topic) {
     topics.push_back(page.topic);
     listed += (listed.empty() ? "" : ", ") + page.topic;
   }
-  const std::string near = nearest_name(topic, topics);
+  const std::string near = closest_match(topic, topics);
   throw Error(ExitCode::usage, "help", "one of " + listed, topic,
               near.empty() ? "bamtrain help lists them" : "did you mean " + near + "?");
 }

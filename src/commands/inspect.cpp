@@ -12,7 +12,7 @@
 
 #include "commands/beginning.h"
 #include "commands/command.h"
-#include "commands/trained.h"
+#include "commands/load_checkpoint.h"
 #include "core/checked.h"
 #include "core/durable_file.h"
 #include "core/option_value.h"
@@ -145,11 +145,11 @@ std::vector<int64_t> layers_of(const InspectArguments& arguments, const ModelCon
 }
 
 /// As a run's lines have them.
-MechanismValues mechanism_values(const ParameterLayout& layout, const Tensor& masters) {
+MechanismValues mechanism_values(const ParameterLayout& layout, const Tensor& master_weights) {
   MechanismValues out;
   for (const Parameter& p : layout.all()) {
     if (!is_mechanism(p.group) || p.size > static_cast<int64_t>(kMostOfALine)) continue;
-    const float* const values = masters.ptr<float>() + p.offset;
+    const float* const values = master_weights.ptr<float>() + p.offset;
     out[p.name].assign(values, values + p.size);
   }
   return out;
@@ -162,7 +162,7 @@ void print_heads(const Inspection& found) {
     for (int64_t h = 0; h < view.H; ++h) {
       const HeadSummary s = summary_of(view, h);
       fmt::print("{:>5}{:>6}{:>10.3f}{:>10.1f}{:>10.1f}{:>10.3f}\n", view.layer, h, s.entropy,
-                 s.support, s.distance, s.largest);
+                 s.nonzero_keys, s.distance, s.largest);
     }
   }
 }
@@ -216,8 +216,8 @@ int run_inspect(const InspectArguments& arguments) {
                "memory of a model, its attention and a page (" + option + ")", kShorterPrompt);
   AtomicFile page(page_path);  // a path that cannot be written is found before the work
   Arena arena;
-  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
-  const Inspection found = inspect(request, masters);
+  const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
+  const Inspection found = inspect(request, master_weights);
 
   const NormalizerChoice& normalizer = c.model.attention.normalizer;
   InspectedModel model = {
@@ -232,7 +232,7 @@ int run_inspect(const InspectArguments& arguments) {
        {"step", std::to_string(checkpoint.step)}},
       std::move(tokens.text),
       std::move(tokens.names),
-      mechanism_values(layout, masters)};
+      mechanism_values(layout, master_weights)};
   std::map<std::string, std::string> facts;
   for (const auto& [name, value] : model.facts) facts[name] = value;
   facts["checkpoint"] = replace_invalid_utf8(arguments.checkpoint);

@@ -78,7 +78,7 @@ std::vector<int64_t> document_marks(const EvalArguments& a, const RunConfig& c,
 }  // namespace
 
 PerplexityRequest request_of(const EvalArguments& a, const RunConfig& c, const ShardSet& shards) {
-  auto [request, drops_marks] = protocol_of(a, c);
+  auto [request, drops_special_tokens] = protocol_of(a, c);
   if (a.text) request.text = *a.text;
   if (!a.lengths.empty()) request.lengths = ascending(a.lengths);
   if (!a.protocols.empty()) request.protocols = a.protocols;
@@ -88,7 +88,7 @@ PerplexityRequest request_of(const EvalArguments& a, const RunConfig& c, const S
   request.max_tokens = a.max_tokens;
   request.positions = a.positions;
   const DocumentMarks marks =
-      a.document_marks.value_or(drops_marks ? DocumentMarks::drop : DocumentMarks::keep);
+      a.document_marks.value_or(drops_special_tokens ? DocumentMarks::drop : DocumentMarks::keep);
   check_use(a, request.text, marks);
   if (request.text != PerplexityText::packed) {
     request.document_start = document_start(a, c, shards);
@@ -100,11 +100,11 @@ PerplexityRequest request_of(const EvalArguments& a, const RunConfig& c, const S
 
 nlohmann::ordered_json protocol_settings(const EvalArguments& a, const RunConfig& c) {
   if (a.protocol.empty()) return nullptr;
-  const auto [request, drops_marks] = protocol_of(a, c);
+  const auto [request, drops_special_tokens] = protocol_of(a, c);
   nlohmann::ordered_json out = {{"name", a.protocol}};
   if (!a.text) out["text"] = name_of(request.text);
   if (a.text.value_or(request.text) == PerplexityText::packed) {
-    if (!a.document_marks) out["document_marks"] = drops_marks ? "drop" : "keep";
+    if (!a.document_marks) out["document_marks"] = drops_special_tokens ? "drop" : "keep";
     out["apart"] = request.apart;
   }
   if (a.lengths.empty()) out["lengths"] = request.lengths;

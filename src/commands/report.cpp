@@ -11,15 +11,15 @@
 
 #include "commands/beginning.h"
 #include "commands/command.h"
+#include "commands/load_checkpoint.h"
 #include "commands/run_facts.h"
-#include "commands/trained.h"
 #include "config/changes.h"
 #include "config/reader.h"
 #include "core/checked.h"
 #include "core/durable_file.h"
 #include "core/json.h"
-#include "core/note.h"
 #include "core/option_value.h"
+#include "core/print_message.h"
 #include "core/utf8.h"
 #include "model/parameters.h"
 #include "record/logs.h"
@@ -237,7 +237,7 @@ int run_report(const ReportArguments& arguments) {
   if (arguments.figure) {
     if (arguments.figure->starts_with("perplexity")) {
       const std::string different = incomparable_perplexities(all);
-      if (!different.empty()) note(stderr, "warning: " + different);
+      if (!different.empty()) print_message(stderr, "warning: " + different);
     }
     output.write(figure_svg(chart_of(all, *arguments.figure), arguments.width));
     output.commit();

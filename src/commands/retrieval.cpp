@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/eval_result.h"
-#include "commands/trained.h"
+#include "commands/load_checkpoint.h"
 #include "core/clustered_mean.h"
 #include "core/utf8.h"
 #include "eval/retrieval_scores.h"
-#include "model/growing_text.h"
-#include "model/text_model.h"
+#include "model/causal_lm.h"
+#include "model/incremental_decoder.h"
 #include "prompts/ruler.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
@@ -51,8 +51,8 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
                                bool writes)
     : checkpoint_(open_checkpoint(arguments.checkpoint)),
       config_(trained_config(checkpoint_, arguments.overrides)) {
-  check_text_model(config_.model);
-  if (writes) check_grows(config_.model);
+  check_causal_lm(config_.model);
+  if (writes) check_incremental_decoding(config_.model);
   const std::string sha256 = tokenizer_sha256(checkpoint_);
   tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(
       {"--task-set tokenizer", training_tokenizer(config_, tokenizer, sha256), sha256}, config_));
@@ -69,7 +69,7 @@ void RetrievalModel::check_memory(int64_t bytes) const {
 
 void RetrievalModel::load() {
   const ParameterLayout layout(config_.model, config_.data.sequence_length);
-  masters_ = load_masters(checkpoint_, layout, *backend_, arena_);
+  master_weights_ = load_master_weights(checkpoint_, layout, *backend_, arena_);
 }
 
 ordered_json RetrievalModel::facts(const ordered_json& task, int64_t samples, uint64_t seed) const {

@@ -26,7 +26,8 @@ class RetrievalModel {
   /// Takes no memory for weights yet. `tokenizer`: its path; empty: it is looked for, and where the
   /// run's data do not say which it was, that of a passkey task which the run was trained on.
   /// `writes`: it is asked to continue texts. Errors as open_checkpoint, trained_config,
-  /// check_text_model, open_tokenizer, eval_backend, and where it writes as check_grows.
+  /// check_causal_lm, open_tokenizer, eval_backend, and where it writes as
+  /// check_incremental_decoding.
   RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer, bool writes);
 
   const RunConfig& config() const { return config_; }
@@ -34,12 +35,12 @@ class RetrievalModel {
 
   /// Error (ExitCode::device) where `bytes` and its weights are more than there is.
   void check_memory(int64_t bytes) const;
-  /// Reads the weights. Errors as load_masters.
+  /// Reads the weights. Errors as load_master_weights.
   void load();
   /// Before load() for sizes alone.
   ScoredModel scored() const {
     return {config_.model, config_.data.sequence_length, *backend_, activation_dtype(precision_),
-            masters_};
+            master_weights_};
   }
   /// The head of a result: all but its scores.
   nlohmann::ordered_json facts(const nlohmann::ordered_json& task, int64_t samples,
@@ -53,7 +54,7 @@ class RetrievalModel {
   std::unique_ptr<Backend> backend_;
   Precision precision_;
   Arena arena_;
-  Tensor masters_;
+  Tensor master_weights_;
 };
 
 /// Rows as retrieval_row() gives them, behind their "task" and "length", under "scores", and where

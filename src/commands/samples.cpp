@@ -20,7 +20,7 @@ TokenizerSource tokenizer_source(const RunConfig& c) {
 /// A text of the run's model, with its backend.
 struct Text {
   std::unique_ptr<Backend> backend = make_cpu_backend();
-  GrowingText model;
+  IncrementalDecoder model;
 
   Text(const RunConfig& c, std::optional<int64_t> document_start, int64_t longest)
       : model(c.model, c.data.sequence_length, *backend, Dtype::f32, document_start, longest) {}
@@ -41,7 +41,7 @@ Samples::Samples(const RunConfig& config)
     longest_ = std::max(longest_, prompts_.back().longest(limits_));
   }
   try {
-    check_grows(config.model);
+    check_incremental_decoding(config.model);
   } catch (const Error& e) {
     throw e.or_else("remove sample.prompts");
   }
@@ -58,9 +58,10 @@ int64_t Samples::bytes() const {
   return Text(config_, document_start_, longest_).model.planned_bytes();
 }
 
-std::vector<nlohmann::ordered_json> Samples::lines(int64_t step, const Tensor& masters) const {
+std::vector<nlohmann::ordered_json> Samples::lines(int64_t step,
+                                                   const Tensor& master_weights) const {
   Text text(config_, document_start_, longest_);
-  text.model.commit(masters);
+  text.model.commit(master_weights);
   std::vector<nlohmann::ordered_json> lines;
   for (size_t n = 0; n < prompts_.size(); ++n) {
     std::string written;

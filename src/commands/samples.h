@@ -14,16 +14,17 @@ class Samples {
  public:
   /// Opens the tokenizer, which sample.tokenizer or the shards' manifest names, and reads the
   /// prompts. What lines() would refuse shows here: Error (data, config, usage, io) as
-  /// open_tokenizer, Prompt and GrowingText, and (device) where there is too little memory.
+  /// open_tokenizer, Prompt and IncrementalDecoder, and (device) where there is too little memory.
   /// REQUIRES: config.sample has prompts.
   explicit Samples(const RunConfig& config);
 
   /// Host memory that lines() takes while it runs.
   int64_t bytes() const;
 
-  /// {"step", "prompt", "text"} for each prompt, from masters in host memory. In fp32 on the CPU,
-  /// whatever the run computes with. A pure function of the masters, the step and the config.
-  std::vector<nlohmann::ordered_json> lines(int64_t step, const Tensor& masters) const;
+  /// {"step", "prompt", "text"} for each prompt, from master weights in host memory. In fp32 on the
+  /// CPU, whatever the run computes with. A pure function of the master weights, the step and the
+  /// config.
+  std::vector<nlohmann::ordered_json> lines(int64_t step, const Tensor& master_weights) const;
 
  private:
   RunConfig config_;

@@ -26,7 +26,7 @@
 #include "ops/cuda/cuda.h"
 #include "record/progress.h"
 #include "report/run.h"
-#include "run/matrix_rate.h"
+#include "run/peak_matmul.h"
 #include "run/train.h"
 #include "study/page.h"
 #include "study/runner.h"
@@ -197,7 +197,7 @@ class StudyTables {
     const StudyTable table = table_of(study_, runs_);
     if (const StudyRun* const lost = lost_run(table)) {
       if (told_.insert(lost->label).second) {
-        tell(
+        print_status(
             fmt::format("the tables stay as they are until {} is there again: its results are gone "
                         "or damaged (to have them without it: remove {})\n",
                         lost->label, runs_file()));
@@ -316,35 +316,37 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
         text = "to do";
         break;
     }
-    tell(fmt::format("  {:<48} {}\n", run.label, text));
+    print_status(fmt::format("  {:<48} {}\n", run.label, text));
   }
   const auto some = [](int n, const char* what) {
     return n > 0 ? fmt::format(", {} {}", n, what) : "";
   };
-  tell(fmt::format("{} runs: {} done, {} to do{}{}{}, {} at a time\n", runs.size(), done, to_do,
-                   some(diverged, "diverged"), some(other, "of another configuration"),
-                   some(damaged, "damaged"), jobs));
+  print_status(fmt::format("{} runs: {} done, {} to do{}{}{}, {} at a time\n", runs.size(), done,
+                           to_do, some(diverged, "diverged"),
+                           some(other, "of another configuration"), some(damaged, "damaged"),
+                           jobs));
   const int code = other > 0     ? static_cast<int>(ExitCode::config)
                    : damaged > 0 ? static_cast<int>(ExitCode::io)
                                  : 0;
   if (to_do == 0) return code;
   if (seconds_done > 0) {
-    tell(fmt::format(
+    print_status(fmt::format(
         "training takes about {} more, at the pace of those that are done\n",
         format_duration(flops_open * seconds_done / flops_done / std::min(jobs, to_do))));
     return code;
   }
   const StudyRun& first = runs.front();
   if (make_plan_without_device(first.config.device)) {
-    tell("how long training takes is not known: no GPU here to measure\n");
+    print_status("how long training takes is not known: no GPU here to measure\n");
     return code;
   }
   const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
-  const double rate = measure_matrix_rate(*backend, activation_dtype(first.config.train.precision));
+  const double rate = measure_peak_matmul(*backend, activation_dtype(first.config.train.precision));
   // Runs share the cores of one machine; GPUs they have to themselves.
   const double together = backend->memory().on_host() ? 1 : std::min(jobs, to_do);
-  tell(fmt::format("training takes {} at least, at the rate of matrix products ({:.4g} FLOP/s)\n",
-                   format_duration(flops_open / rate / together), rate));
+  print_status(
+      fmt::format("training takes {} at least, at the rate of matrix products ({:.4g} FLOP/s)\n",
+                  format_duration(flops_open / rate / together), rate));
   return code;
 }
 
@@ -363,11 +365,11 @@ int run(const StudyArguments& arguments) {
        !settings.gpus.empty() && settings.gpus.size() < static_cast<size_t>(settings.jobs); ++i) {
     settings.gpus.push_back(settings.gpus[i]);
   }
-  tell(fmt::format("study {} in {}\n", study.name, study.out_dir));
+  print_status(fmt::format("study {} in {}\n", study.name, study.out_dir));
   if (!study.take_over.empty()) {
     const auto taken =
-        std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.taken_over; });
-    tell(
+        std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.reused; });
+    print_status(
         fmt::format("{} of {} runs are in the folders that take_over names\n", taken, runs.size()));
   }
   if (arguments.dry_run) {
@@ -380,7 +382,7 @@ int run(const StudyArguments& arguments) {
   StudyTables tables(study, runs);
   const RunnerResult result = run_study(study, runs, settings, [&] { tables.write(); });
   const int over = result.done + result.diverged + result.failed;
-  tell(fmt::format(
+  print_status(fmt::format(
       "{} runs: {} done, {} diverged, {} failed{}\ntable {}/table.md\npage {}/study.html\n",
       runs.size(), result.done, result.diverged, result.failed,
       result.interrupted ? fmt::format(", {} to go on with", std::ssize(runs) - over) : "",

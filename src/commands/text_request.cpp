@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "commands/task_settings.h"
+#include "core/closest_match.h"
 #include "core/join.h"
-#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -58,9 +58,9 @@ StringList list_of(const OptionSpec& spec, const std::string& text) {
 }
 
 OptionValue value_of(const OptionSpec& spec, const std::string& text) {
-  if (std::holds_alternative<bool>(spec.fallback)) return flag_of(spec, text);
-  if (std::holds_alternative<double>(spec.fallback)) return integer_of(spec, text);
-  if (std::holds_alternative<StringList>(spec.fallback)) return list_of(spec, text);
+  if (std::holds_alternative<bool>(spec.default_value)) return flag_of(spec, text);
+  if (std::holds_alternative<double>(spec.default_value)) return integer_of(spec, text);
+  if (std::holds_alternative<StringList>(spec.default_value)) return list_of(spec, text);
   return word_of(spec, text, "one of ");
 }
 

@@ -12,20 +12,20 @@
 #include "commands/begun_config.h"
 #include "commands/eval.h"
 #include "commands/failure.h"
+#include "commands/load_checkpoint.h"
 #include "commands/report.h"
 #include "commands/samples.h"
-#include "commands/trained.h"
 #include "config/changes.h"
 #include "config/schema.h"
 #include "core/join.h"
 #include "core/parallel.h"
 #include "core/standard_output.h"
 #include "core/utf8.h"
-#include "core/waiting.h"
+#include "core/wait_policy.h"
 #include "dist/agreement.h"
-#include "dist/together.h"
+#include "dist/collective.h"
 #include "eval/perplexity.h"
-#include "model/parameter_parts.h"
+#include "model/parameter_counts.h"
 #include "record/perplexity_result.h"
 #include "record/progress.h"
 #include "record/results.h"
@@ -123,12 +123,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (comm.size() > 1) {
     require_agreement(comm, program_facts(arguments.dry_run ? "--dry-run" : "training"));
   }
-  together(comm, [&] {
+  run_on_all_ranks(comm, [&] {
     run.config = begun_config(read_run_config(arguments.config, arguments.overrides));
     run.resolved = resolved_json(run.config);
   });
   require_agreement(comm, config_facts(run.resolved));
-  together(comm, [&] {
+  run_on_all_ranks(comm, [&] {
     parameters =
         describe_parameters(ParameterLayout(run.config.model, run.config.data.sequence_length));
     run.beside = [&run, local_rank = comm.local_rank()] {
@@ -157,8 +157,8 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
       if (run.config.sample.prompts.empty()) return;
       samples.emplace(run.config);
       run.sample_bytes = samples->bytes();
-      run.samples = [&samples](int64_t step, const Tensor& masters) {
-        return samples->lines(step, masters);
+      run.samples = [&samples](int64_t step, const Tensor& master_weights) {
+        return samples->lines(step, master_weights);
       };
     });
   });
@@ -174,7 +174,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
   if (arguments.dry_run) {
-    on_first_rank(comm, [&] {
+    run_on_rank_zero(comm, [&] {
       if (!left_out.empty()) fmt::print("warning: {}\n", printable(left_out));
       dry_run(run, *backend, comm.size());
       if (of_data) std::rethrow_exception(of_data);
@@ -183,12 +183,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
-    const std::string waiting = waiting_setting();
-    tell(fmt::format("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
-                     run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-                     waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
-                     run.config.out_dir, parameters));
-    if (!left_out.empty()) tell("warning: " + left_out + "\n");
+    const std::string waiting = wait_policy_setting();
+    print_status(fmt::format("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
+                             run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
+                             waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
+                             run.config.out_dir, parameters));
+    if (!left_out.empty()) print_status("warning: " + left_out + "\n");
   }
   std::optional<LiveReport> report;
   if (first) report.emplace(run.config);
@@ -197,18 +197,18 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {
-      tell(fmt::format("stopped at step {} as asked; run the same command to resume{}\n",
-                       result.step,
-                       run.config.checkpoint.resume == "never" ? " (without resume never)" : ""));
+      print_status(fmt::format(
+          "stopped at step {} as asked; run the same command to resume{}\n", result.step,
+          run.config.checkpoint.resume == "never" ? " (without resume never)" : ""));
     });
   }
   const RunConfig& c = run.config;
   const bool measures = !c.eval.tasks.empty() || comm.any(last.has_value());
   end_at_stop_signals();
   if (first) {
-    tell(fmt::format("checkpoint {}\n", result.checkpoint));
+    print_status(fmt::format("checkpoint {}\n", result.checkpoint));
     if (!result.best.empty()) {
-      tell(fmt::format("checkpoint {}: best {}\n", result.best, c.checkpoint.best_metric));
+      print_status(fmt::format("checkpoint {}: best {}\n", result.best, c.checkpoint.best_metric));
     }
   }
   if (measures && comm.any(stop_signalled())) {  // too late for the step loop
@@ -217,13 +217,13 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   const std::string& measured = result.best.empty() ? result.checkpoint : result.best;
   std::optional<Results> results;
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     results.emplace(c.out_dir + "/" + kResultsFile);
     results->set_run(c.name, run.resolved);
     results->arrange(results_of(c));  // none of what the configuration asks for no more
   });
   if (!c.eval.tasks.empty()) {
-    tasks->measure_at_end(*backend, comm, measured, first ? &*results : nullptr, tell);
+    tasks->measure_at_end(*backend, comm, measured, first ? &*results : nullptr, print_status);
   }
   if (!first) return 0;
   if (last) {
@@ -236,17 +236,17 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (missing.empty()) {
     results->set_complete();
   } else {
-    tell(fmt::format(
+    print_status(fmt::format(
         "warning: {} lacks {}, and no step is left to measure: train anew in another out_dir\n",
         results->path(), missing));
   }
   results->write();
   bool drawn = true;
   report->draw([&drawn](const std::string& text) {
-    tell(fmt::format("warning: {}\n", text));
+    print_status(fmt::format("warning: {}\n", text));
     drawn = false;
   });
-  if (drawn) tell(fmt::format("report {}\n", report->path()));
+  if (drawn) print_status(fmt::format("report {}\n", report->path()));
   return 0;
 }
 

@@ -82,7 +82,7 @@ TaskRequest read_trained_task(const Entry& e) {
   e.take("seed", &r.seed);
   e.take("bleu", &r.bleu);
   e.take("name", &r.name);
-  if (r.bleu && r.task.info->end == kNoTarget) {
+  if (r.bleu && r.task.info->end == kIgnoreIndex) {
     throw Error(ExitCode::config, e.at("bleu"),
                 "false where answers are no text that a decoder continues",
                 "true with \"" + r.task.info->name + "\"", "remove it");

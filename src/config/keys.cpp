@@ -7,8 +7,8 @@
 #include "config/key_table.h"
 #include "config/renamed_keys.h"
 #include "config/task.h"
+#include "core/closest_match.h"
 #include "core/json.h"
-#include "core/nearest.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
@@ -53,7 +53,7 @@ std::string nearest_path(const std::string& path) {
   const std::string prefix = path.substr(0, path.size() - name.size());
   const std::string group = prefix.substr(0, prefix.find_last_not_of('.') + 1);
   const size_t near = std::max<size_t>(1, name.size() / 3);
-  const std::string sibling = nearest_name(name, members(group));
+  const std::string sibling = closest_match(name, members(group));
   if (!sibling.empty()) return prefix + sibling;
   std::string best;
   size_t best_distance = near + 1;
@@ -67,7 +67,7 @@ std::string nearest_path(const std::string& path) {
     }
   }
   for (const KeyGroup& g : all_groups()) paths.push_back(g.path);
-  return best.empty() ? nearest_name(path, paths) : best;
+  return best.empty() ? closest_match(path, paths) : best;
 }
 
 }  // namespace

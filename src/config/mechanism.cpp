@@ -6,9 +6,9 @@
 
 #include "config/option.h"
 #include "core/abbreviate.h"
+#include "core/closest_match.h"
 #include "core/error.h"
 #include "core/join.h"
-#include "core/nearest.h"
 #include "mixes/registry.h"
 #include "priors/registry.h"
 
@@ -98,7 +98,7 @@ void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mec
   }
   if (unknown.empty()) return;
   const std::vector<std::string> known = options_of(mechanism);
-  const std::string near = nearest_name(unknown[0], known);
+  const std::string near = closest_match(unknown[0], known);
   std::string remedy = "remove it";
   if (misplaced == unknown.size()) {
     remedy = "write it in " + beside.path;

@@ -31,29 +31,29 @@ ValueSchema number_schema(const OptionSpec& o) {
 OptionValue option_value(const OptionSpec& o, const json& value) {
   if (!o.word.empty() && value == o.word) return 0.0;
   return std::visit(
-      [&value](const auto& fallback) -> OptionValue {
-        return value.get<std::decay_t<decltype(fallback)>>();
+      [&value](const auto& default_value) -> OptionValue {
+        return value.get<std::decay_t<decltype(default_value)>>();
       },
-      o.fallback);
+      o.default_value);
 }
 
 }  // namespace
 
 ValueSchema option_schema(const OptionSpec& o) {
   ValueSchema s;
-  if (std::holds_alternative<bool>(o.fallback)) {
+  if (std::holds_alternative<bool>(o.default_value)) {
     s = boolean_value();
-  } else if (std::holds_alternative<double>(o.fallback)) {
+  } else if (std::holds_alternative<double>(o.default_value)) {
     s = number_schema(o);
-  } else if (std::holds_alternative<std::string>(o.fallback)) {
+  } else if (std::holds_alternative<std::string>(o.default_value)) {
     s = o.choices.empty() ? any_text() : one_of(o.choices);
   } else {
     s = set_of(o.choices.empty() ? any_text() : one_of(o.choices));
   }
   s["description"] = with_keys(o.description, "");
-  s["default"] = option_json(o, o.fallback);
-  if (o.fallback_1) {
-    s["$comment"] = "with config_version 1: `" + option_json(o, *o.fallback_1).dump() + "`";
+  s["default"] = option_json(o, o.default_value);
+  if (o.default_v1) {
+    s["$comment"] = "with config_version 1: `" + option_json(o, *o.default_v1).dump() + "`";
   }
   return s;
 }

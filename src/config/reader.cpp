@@ -179,7 +179,9 @@ void derive(RunConfig& c) {
   if (c.train.tokens_per_step == 0) c.train.tokens_per_step = c.train.sequences_per_step * T;
   const int64_t sequences = T > 0 ? c.train.tokens_per_step / T : 0;
   const int64_t micro_batches = sequences / c.train.micro_batch;
-  if (c.train.lanes == 0 && micro_batches > 0) c.train.lanes = default_lanes(micro_batches);
+  if (c.train.lanes == 0 && micro_batches > 0) {
+    c.train.lanes = default_accumulation_groups(micro_batches);
+  }
   c.schedule.reaches_minimum = c.config_version > 1;
   derive_evaluations(c.data.train.list, &c.eval.tasks);
 }

@@ -5,9 +5,9 @@
 
 #include "config/option.h"
 #include "core/abbreviate.h"
+#include "core/closest_match.h"
 #include "core/error.h"
 #include "core/join.h"
-#include "core/nearest.h"
 #include "tasks/registry.h"
 
 namespace bamtrain {

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/config_checks.h"
 #include "config/keys.h"
 #include "config/max_retrieval.h"
-#include "config/relations.h"
 
 namespace bamtrain {
 

@@ -2,16 +2,16 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "config/relations.h"
+#include "config/config_checks.h"
 #include "core/abbreviate.h"
 
 namespace bamtrain {
 
 namespace {
 
-class DataRelations : Relations {
+class DataChecks : ConfigChecks {
  public:
-  using Relations::Relations;
+  using ConfigChecks::ConfigChecks;
 
   void check() const {
     sizes();
@@ -67,7 +67,7 @@ class DataRelations : Relations {
     }
   }
 
-  using Relations::task;
+  using ConfigChecks::task;
 
   void task(const TaskChoice& choice, const std::string& key) const {
     const TaskInfo& info = *choice.info;
@@ -126,7 +126,7 @@ class DataRelations : Relations {
 }  // namespace
 
 void check_data(const RunConfig& config, const Origin& origin, ConfigUse use) {
-  DataRelations(config, origin, use).check();
+  DataChecks(config, origin, use).check();
 }
 
 }  // namespace bamtrain

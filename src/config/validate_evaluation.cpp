@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "config/relations.h"
+#include "config/config_checks.h"
 #include "core/abbreviate.h"
 #include "core/join.h"
 #include "train/metric_name.h"
@@ -10,9 +10,9 @@ namespace bamtrain {
 
 namespace {
 
-class EvaluationRelations : Relations {
+class EvaluationChecks : ConfigChecks {
  public:
-  using Relations::Relations;
+  using ConfigChecks::ConfigChecks;
 
   void check() const {
     validation();
@@ -210,7 +210,7 @@ class EvaluationRelations : Relations {
 }  // namespace
 
 void check_evaluation(const RunConfig& config, const Origin& origin, ConfigUse use) {
-  EvaluationRelations(config, origin, use).check();
+  EvaluationChecks(config, origin, use).check();
 }
 
 }  // namespace bamtrain

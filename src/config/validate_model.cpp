@@ -2,8 +2,8 @@
 #include <map>
 #include <optional>
 
+#include "config/config_checks.h"
 #include "config/mechanism.h"
-#include "config/relations.h"
 #include "core/error.h"
 
 namespace bamtrain {
@@ -18,9 +18,9 @@ std::string divisors_near(int64_t n, int64_t m) {
   return std::to_string(below) + (above <= n ? " or " + std::to_string(above) : "");
 }
 
-class ModelRelations : Relations {
+class ModelChecks : ConfigChecks {
  public:
-  using Relations::Relations;
+  using ConfigChecks::ConfigChecks;
 
   void check() const {
     heads();
@@ -151,7 +151,7 @@ class ModelRelations : Relations {
 }  // namespace
 
 void check_model(const RunConfig& config, const Origin& origin, ConfigUse use) {
-  ModelRelations(config, origin, use).check();
+  ModelChecks(config, origin, use).check();
 }
 
 }  // namespace bamtrain

@@ -1,17 +1,17 @@
 #include <algorithm>
 
-#include "config/relations.h"
+#include "config/config_checks.h"
 #include "core/abbreviate.h"
+#include "core/closest_match.h"
 #include "core/join.h"
-#include "core/nearest.h"
 
 namespace bamtrain {
 
 namespace {
 
-class ParameterNames : Relations {
+class ParameterNames : ConfigChecks {
  public:
-  using Relations::Relations;
+  using ConfigChecks::ConfigChecks;
 
   std::vector<std::string> trained_names() const { return mechanism_names(Named::trained); }
 

@@ -1,12 +1,12 @@
 #include <bit>
 
+#include "config/config_checks.h"
 #include "config/keys.h"
-#include "config/relations.h"
 #include "config/renamed_keys.h"
 #include "core/abbreviate.h"
+#include "core/closest_match.h"
 #include "core/join.h"
-#include "core/measured_number.h"
-#include "core/nearest.h"
+#include "core/metric.h"
 #include "core/unexpanded_path.h"
 #include "train/metric_name.h"
 
@@ -14,9 +14,9 @@ namespace bamtrain {
 
 namespace {
 
-class TrainingRelations : Relations {
+class TrainingChecks : ConfigChecks {
  public:
-  using Relations::Relations;
+  using ConfigChecks::ConfigChecks;
 
   void check() const {
     // Checkpoints that are evaluated may be of a run that had such a folder.
@@ -131,7 +131,8 @@ class TrainingRelations : Relations {
     if (metric.empty() || use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = metrics_while_training(c_);
     if (contains(known, metric)) {
-      if (c_.checkpoint.best_is_highest || !is_better_high(metric.substr(metric.rfind('/') + 1))) {
+      if (c_.checkpoint.best_is_highest ||
+          !higher_is_better(metric.substr(metric.rfind('/') + 1))) {
         return;
       }
       refuse("checkpoint.best.mode", "max with " + metric + ", of which more is better", "min",
@@ -153,7 +154,7 @@ class TrainingRelations : Relations {
 }  // namespace
 
 void check_training(const RunConfig& config, const Origin& origin, ConfigUse use) {
-  TrainingRelations(config, origin, use).check();
+  TrainingChecks(config, origin, use).check();
 }
 
 }  // namespace bamtrain

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "core/abbreviate.h"
+#include "core/closest_match.h"
 #include "core/error.h"
 #include "core/join.h"
-#include "core/nearest.h"
 
 namespace bamtrain {
 

@@ -75,11 +75,11 @@ const Info* find_mechanism(const std::vector<Info>& registry, const std::string&
 
 /// Of mechanisms with trained parameters: whether weight decay acts on them. `parameters` names
 /// those whose `decays` the option sets, then any that it leaves out: "weight, not on bias".
-/// `fallback_1` is the option's default in config_version 1.
-inline OptionSpec decay_option(const std::string& parameters, bool fallback,
-                               bool fallback_1 = false) {
-  OptionSpec o = {"decay", "weight decay acts on " + parameters, fallback};
-  if (fallback_1 != fallback) o.fallback_1 = fallback_1;
+/// `default_v1` is the option's default in config_version 1.
+inline OptionSpec decay_option(const std::string& parameters, bool default_value,
+                               bool default_v1 = false) {
+  OptionSpec o = {"decay", "weight decay acts on " + parameters, default_value};
+  if (default_v1 != default_value) o.default_v1 = default_v1;
   return o;
 }
 

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "core/abbreviate.h"
+#include "core/closest_match.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -112,7 +112,7 @@ CLI::Option* take_words_for(CLI::Option* option,
     for (const auto& [word, value] : words) {
       if (word == text) return value;
     }
-    const std::string near = nearest_name(text, names);
+    const std::string near = closest_match(text, names);
     refuse(name, "one of " + listed, text,
            near.empty() ? "use one of them" : "did you mean " + near + "?");
   };

@@ -32,11 +32,11 @@ using OptionValue = std::variant<bool, double, std::string, StringList>;
 struct OptionSpec {
   std::string name;
   std::string description;
-  OptionValue fallback;                   // its default; the alternative held is the option's type
+  OptionValue default_value;              // its default; the alternative held is the option's type
   std::vector<std::string> choices = {};  // for strings and string lists: the allowed values
   double minimum = -1e300, maximum = 1e300;              // for numbers, both inclusive
   bool integer = false;                                  // for numbers
-  std::optional<OptionValue> fallback_1 = std::nullopt;  // config_version 1: another default
+  std::optional<OptionValue> default_v1 = std::nullopt;  // config_version 1: another default
   std::string word = {};  // for numbers from 1 on: what may be written in place of 0
   /// Of a number whose 0 stands for one that the training length gives: that one, where all layers
   /// have this window (0: none). 0 where the other options leave it no meaning. Null: of others.
@@ -46,7 +46,7 @@ struct OptionSpec {
   bool of_source_length = false;
 
   const OptionValue& default_of(int64_t config_version) const {
-    return config_version == 1 && fallback_1 ? *fallback_1 : fallback;
+    return config_version == 1 && default_v1 ? *default_v1 : default_value;
   }
 };
 

@@ -47,11 +47,10 @@ void parallel_for(int64_t n, F&& f) {
   parallel_for_slots(n, [&f](int64_t i, int64_t) { f(i); });
 }
 
-/// f(i) for i in [0, n): each thread takes a stretch of its own from its beginning to its end, then
-/// what is left of the others'. Of memory that is read once, whose pieces taken by turns are
-/// slower.
+/// f(i) for i in [0, n): each thread works through a contiguous range, then steals from the
+/// others'. For memory that is read once, where interleaved access is slower.
 template <class F>
-void parallel_stretches(int64_t n, F&& f) {
+void parallel_work_stealing(int64_t n, F&& f) {
   constexpr int64_t kMost = 64;
   struct alignas(64) Stretch {
     std::atomic<int64_t> taken{0};

@@ -14,7 +14,7 @@ struct Peers {
   /// Copies `bytes` bytes of rank `root` to all others. Collective.
   std::function<void(void* data, int64_t bytes, int root)> broadcast;
   /// Runs `f`, which waits for nobody; where it fails for some, none goes on. Collective.
-  std::function<void(const std::function<void()>& f)> together;
+  std::function<void(const std::function<void()>& f)> run_on_all_ranks;
 };
 
 /// Messages between one process and the others, and additions, in memory that the link reaches.

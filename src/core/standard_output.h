@@ -46,7 +46,7 @@ inline void flush_standard_output() {
 /// cursor. Where standard output does not take
 /// it (its reader is gone, the terminal lost, the disk full) that is said once on standard error,
 /// and everything printed from then on is dropped.
-inline void tell_as_it_is(const std::string& text) {
+inline void print_status_unescaped(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return;
@@ -60,6 +60,6 @@ inline void tell_as_it_is(const std::string& text) {
 }
 
 /// The same of text that may hold names which others chose (printable, core/utf8.h).
-inline void tell(const std::string& text) { tell_as_it_is(printable(text)); }
+inline void print_status(const std::string& text) { print_status_unescaped(printable(text)); }
 
 }  // namespace bamtrain

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/abbreviate.h"
-#include "core/nearest.h"
+#include "core/closest_match.h"
 
 namespace bamtrain {
 
@@ -40,7 +40,7 @@ std::string suggestion(const CLI::App& app) {
   }
   for (const std::string& argument : app.remaining(true)) {
     const std::string word = argument.substr(0, argument.find('='));
-    const std::string near = nearest_name(word, word.starts_with("-") ? options : subcommands);
+    const std::string near = closest_match(word, word.starts_with("-") ? options : subcommands);
     if (!near.empty()) return near;
     if (const std::string begins = same_beginning(word, subcommands); !begins.empty()) {
       return begins;

@@ -33,8 +33,8 @@ Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit
                const ExampleLine& line) {
   Symbols ids;
   for (const json& v : value) {
-    if (v.is_null() && least == kNoTarget) {  // as bamdata synth writes it
-      ids.push_back(kNoTarget);
+    if (v.is_null() && least == kIgnoreIndex) {  // as bamdata synth writes it
+      ids.push_back(kIgnoreIndex);
       continue;
     }
     const bool whole = v.is_number_unsigned() ? v.get<uint64_t>() < static_cast<uint64_t>(limit)
@@ -55,7 +55,7 @@ void continued(const Symbols& prompt, const Symbols& target, Symbols* inputs, Sy
       return j < prompt.size() ? prompt[j] : target[j - prompt.size()];
     };
     inputs->push_back(at(i));
-    targets->push_back(i + 1 < prompt.size() ? kNoTarget : at(i + 1));
+    targets->push_back(i + 1 < prompt.size() ? kIgnoreIndex : at(i + 1));
   }
 }
 
@@ -93,7 +93,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
   const auto add = [&] {
     const auto before = static_cast<size_t>(out.ends_.empty() ? 0 : out.ends_.back());
     const auto first = out.targets_.begin() + static_cast<std::ptrdiff_t>(before);
-    if (std::all_of(first, out.targets_.end(), [](int32_t t) { return t == kNoTarget; })) {
+    if (std::all_of(first, out.targets_.end(), [](int32_t t) { return t == kIgnoreIndex; })) {
       line.refuse("a target at least, behind a place that is read", "none", "remove the line");
     }
     out.ends_.push_back(std::ssize(out.inputs_));
@@ -112,7 +112,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
         object["targets"].is_array()) {
       const Symbols in = ids_of(object["input"], "input", 0, inputs, kInputs, line);
       const Symbols wanted =
-          ids_of(object["targets"], "targets", kNoTarget, classes, of_classes, line);
+          ids_of(object["targets"], "targets", kIgnoreIndex, classes, of_classes, line);
       if (in.size() != wanted.size()) {
         line.refuse("as many targets as places in \"input\"",
                     fmt::format("{} and {}", wanted.size(), in.size()),

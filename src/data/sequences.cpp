@@ -55,8 +55,8 @@ int64_t Sequences::length(const Interleave::Place& p, int64_t step) const {
   return t.length(t.info().length_of_step ? step : p.number);
 }
 
-void Sequences::order(int64_t step, int64_t B, int64_t lanes, std::vector<int64_t>* order) {
-  const int64_t first = step * per_step_, per_lane = per_step_ / lanes;
+void Sequences::order(int64_t step, int64_t B, int64_t groups, std::vector<int64_t>* order) {
+  const int64_t first = step * per_step_, per_group = per_step_ / groups;
   order->resize(static_cast<size_t>(per_step_));
   if (shards_) {
     for (int64_t i = 0; i < per_step_; ++i) (*order)[static_cast<size_t>(i)] = first + i;
@@ -67,9 +67,9 @@ void Sequences::order(int64_t step, int64_t B, int64_t lanes, std::vector<int64_
     sorted_.emplace_back(length(place(k), step), k);
   }
   std::sort(sorted_.begin(), sorted_.end());
-  // Micro-batch m of all goes to lane m % lanes.
+  // Micro-batch m of all goes to group m % groups.
   for (int64_t i = 0; i < per_step_; ++i) {
-    const int64_t m = i / B, at = m % lanes * per_lane + m / lanes * B + i % B;
+    const int64_t m = i / B, at = m % groups * per_group + m / groups * B + i % B;
     (*order)[static_cast<size_t>(at)] = sorted_[static_cast<size_t>(i)].second;
   }
 }
@@ -127,10 +127,10 @@ int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t*
     std::copy_n(e.inputs.data(), size, in);
     std::copy_n(e.targets.data(), size, out);
     std::fill_n(in + size, columns - size, task(p.source).info().padding);
-    std::fill_n(out + size, columns - size, kNoTarget);
+    std::fill_n(out + size, columns - size, kIgnoreIndex);
     counts->inputs += size;
     counts->longest = std::max<int64_t>(counts->longest, size);
-    counts->targets += size - std::count(e.targets.begin(), e.targets.end(), kNoTarget);
+    counts->targets += size - std::count(e.targets.begin(), e.targets.end(), kIgnoreIndex);
   }
   return columns;
 }

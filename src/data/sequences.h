@@ -42,10 +42,10 @@ class Sequences {
   /// Sources of shards; none where there are tasks alone.
   const std::vector<Source>& shard_sources() const;
 
-  /// The numbers of a step in the order in which `lanes` lanes take them, one after another, in
+  /// The numbers of a step in the order in which `groups` groups take them, one after another, in
   /// micro-batches of B. Tasks alone: by length, so that a micro-batch has sequences of about one
-  /// length and lanes about the same work; else as they are numbered. `order` (per_step).
-  void order(int64_t step, int64_t B, int64_t lanes, std::vector<int64_t>* order);
+  /// length and groups about the same work; else as they are numbered. `order` (per_step).
+  void order(int64_t step, int64_t B, int64_t groups, std::vector<int64_t>* order);
 
   /// Inputs and targets (n, t) of the sequences of these numbers, which belong to `step`; t, their
   /// longest length, rounded up to a multiple of kColumns where tasks stand alone, is returned.

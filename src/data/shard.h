@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/growing_file.h"
+#include "core/resumable_file.h"
 
 namespace bamtrain {
 
@@ -131,7 +131,7 @@ class ShardWriter {
  private:
   void flush();
 
-  GrowingFile file_;
+  ResumableFile file_;
   int width_;
   int64_t tokens_ = 0;
   std::vector<std::byte> buffer_;  // encoded, not yet written

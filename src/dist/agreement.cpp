@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/abbreviate.h"
-#include "dist/together.h"
+#include "dist/collective.h"
 
 namespace bamtrain {
 
@@ -35,7 +35,7 @@ Json of_first_rank(Communicator& comm, const std::vector<Fact>& own) {
 void require_agreement(Communicator& comm, const std::vector<Fact>& own) {
   if (comm.size() == 1) return;
   const Json first = of_first_rank(comm, own);
-  together(comm, [&] {
+  run_on_all_ranks(comm, [&] {
     for (const Json& expected : first) {
       const auto name = expected[0].get<std::string>(), value = expected[1].get<std::string>();
       const auto fact =

@@ -18,7 +18,7 @@ struct Fact {
 };
 
 /// Collective. Error on the first rank whose facts are not rank 0's, about the first that differs
-/// in the order of rank 0; the others wait for its abort() (dist/together.h).
+/// in the order of rank 0; the others wait for its abort() (dist/collective.h).
 void require_agreement(Communicator& comm, const std::vector<Fact>& own);
 
 }  // namespace bamtrain

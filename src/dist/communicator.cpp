@@ -26,16 +26,16 @@ int64_t communicator_bytes(int processes) {
   return processes > 1 ? PeerLink::kSlots * kDefaultPieceBytes : 0;
 }
 
-void check_process_count(int size, int64_t lanes) {
-  require(lanes >= 1 && std::has_single_bit(static_cast<uint64_t>(lanes)),
-          "a number of lanes that is a power of two");
-  if (size >= 1 && size <= lanes && lanes % size == 0) return;
+void check_process_count(int size, int64_t groups) {
+  require(groups >= 1 && std::has_single_bit(static_cast<uint64_t>(groups)),
+          "a number of groups that is a power of two");
+  if (size >= 1 && size <= groups && groups % size == 0) return;
   std::string allowed = "1";
-  for (int64_t p = 2; p <= lanes; p *= 2) {
-    allowed += (p == lanes ? " or " : ", ") + std::to_string(p);
+  for (int64_t p = 2; p <= groups; p *= 2) {
+    allowed += (p == groups ? " or " : ", ") + std::to_string(p);
   }
   throw Error(ExitCode::distributed, "number of processes",
-              allowed + ", which divide train.lanes = " + std::to_string(lanes),
+              allowed + ", which divide train.lanes = " + std::to_string(groups),
               std::to_string(size),
               "start one of these numbers with mpirun -np, or choose other train.lanes");
 }

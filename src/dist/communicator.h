@@ -65,8 +65,8 @@ std::string mpi_library();
 /// messages of a reduction that are under way.
 int64_t communicator_bytes(int processes);
 
-/// Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share `lanes`
-/// equally: a power of two that divides `lanes`. REQUIRES: `lanes` is a power of two.
-void check_process_count(int size, int64_t lanes);
+/// Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share
+/// `groups` equally: a power of two that divides `groups`. REQUIRES: `groups` is a power of two.
+void check_process_count(int size, int64_t groups);
 
 }  // namespace bamtrain

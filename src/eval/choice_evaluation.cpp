@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "eval/choice_scores.h"
-#include "eval/likelihood_evaluation.h"
+#include "eval/log_likelihood_evaluation.h"
 #include "eval/mean_json.h"
 #include "prompts/choice_file.h"
 
@@ -24,9 +24,9 @@ ordered_json row_of(const ChoiceScores& s, const ChoiceFormat& format) {
   return row;
 }
 
-class ChoiceEvaluation final : public LikelihoodEvaluation {
+class ChoiceEvaluation final : public LogLikelihoodEvaluation {
  public:
-  ChoiceEvaluation(const TextTaskRequest& r, const TextIds& ids) : LikelihoodEvaluation(r, ids) {
+  ChoiceEvaluation(const TextTaskRequest& r, const TextIds& ids) : LogLikelihoodEvaluation(r, ids) {
     const std::string& format = r.options.text("format");
     questions_ = read_choice_file(
         file(), format == "auto" ? nullptr : &choice_format(format, "{format}"), most());
@@ -37,7 +37,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
                   "a copy of them, " + shots,
                   "an example would be asked behind its own answer: name another file");
     }
-    lead_in(&questions_, shots, integer("shots"));
+    prepend_few_shot(&questions_, shots, integer("shots"));
     for (const ChoiceExample& e : questions_.examples) {
       for (size_t i = 0; i < e.choices(); ++i) add(e.context(i), e.continuation(i), e.line);
     }
@@ -59,7 +59,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   int64_t samples() const override { return std::ssize(questions_.examples); }
 
  private:
-  ordered_json row(std::span<const Likelihood> found) const override {
+  ordered_json row(std::span<const LogLikelihood> found) const override {
     std::vector<ChoiceAnswer> answers;
     size_t request = 0;
     for (const ChoiceExample& e : questions_.examples) {

@@ -53,9 +53,9 @@ std::map<std::string, ChoiceScores> scores_by_group(std::span<const ChoiceAnswer
   return scores;
 }
 
-ClozeScores cloze_scores(std::span<const Likelihood> words) {
+ClozeScores cloze_scores(std::span<const LogLikelihood> words) {
   std::vector<Cluster> right, losses;
-  for (const Likelihood& word : words) {
+  for (const LogLikelihood& word : words) {
     require(std::isfinite(word.logprob), "finite log-probabilities");
     right.push_back(one(word.greedy));
     losses.push_back(one(-word.logprob));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/clustered_mean.h"
-#include "eval/likelihoods.h"
+#include "eval/log_likelihoods.h"
 
 namespace bamtrain {
 
@@ -42,6 +42,6 @@ struct ClozeScores {
 };
 
 /// REQUIRES: a word, finite log-probabilities.
-ClozeScores cloze_scores(std::span<const Likelihood> words);
+ClozeScores cloze_scores(std::span<const LogLikelihood> words);
 
 }  // namespace bamtrain

@@ -28,8 +28,9 @@ Prompt::Prompt(const Tokenizer& tokenizer, std::optional<int64_t> document_start
   }
 }
 
-void generate(GrowingText& model, const Tokenizer& tokenizer, std::optional<int64_t> document_start,
-              const Prompt& prompt, const GenerationLimits& limits, const Rng& rng,
+void generate(IncrementalDecoder& model, const Tokenizer& tokenizer,
+              std::optional<int64_t> document_start, const Prompt& prompt,
+              const GenerationLimits& limits, const Rng& rng,
               const std::function<void(const std::string&)>& show) {
   require(limits.max_tokens >= 1 && prompt.longest(limits) <= model.longest(),
           "a model planned for the prompt and what follows it");

@@ -11,7 +11,7 @@
 #include "core/rng.h"
 #include "data/tokenizer.h"
 #include "eval/sampling.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 
 namespace bamtrain {
 
@@ -44,8 +44,9 @@ struct Prompt {
 /// after max_tokens, at a stop string, and at a token that begins a document or is the tokenizer's
 /// EOS; ids past the tokenizer's are not drawn. Token n is drawn with index n of `rng`. Errors: as
 /// Sampler::draw. REQUIRES: room for prompt.longest(limits) in `model`, whose text it replaces.
-void generate(GrowingText& model, const Tokenizer& tokenizer, std::optional<int64_t> document_start,
-              const Prompt& prompt, const GenerationLimits& limits, const Rng& rng,
+void generate(IncrementalDecoder& model, const Tokenizer& tokenizer,
+              std::optional<int64_t> document_start, const Prompt& prompt,
+              const GenerationLimits& limits, const Rng& rng,
               const std::function<void(const std::string&)>& show);
 
 }  // namespace bamtrain

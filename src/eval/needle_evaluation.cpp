@@ -8,11 +8,11 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/sha256.h"
-#include "eval/continuations.h"
+#include "eval/greedy_decoding.h"
 #include "eval/recall.h"
 #include "eval/retrieval_scores.h"
 #include "eval/text_evaluation.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "prompts/prompt_file.h"
 #include "prompts/ruler.h"
 
@@ -178,7 +178,7 @@ class NeedleEvaluation final : public TextEvaluation {
   std::vector<ordered_json> texts(size_t part) const override { return prompts(part).texts(); }
 
   void check(size_t part, const ScoredModel& model) const override {
-    check_grows(model.config);
+    check_incremental_decoding(model.config);
     const TextTaskPart& p = parts_[part];
     const Prompts::Size size = prompts(part).size();
     // While a run trains there are others, which may not fit where these barely do.
@@ -188,7 +188,7 @@ class NeedleEvaluation final : public TextEvaluation {
   }
   int64_t bytes(size_t part, const ScoredModel& model) const override {
     const Prompts::Size size = prompts(part).size();
-    return checked_add(continuations_bytes(size.longest, size.prompts, size.most, model),
+    return checked_add(greedy_decode_bytes(size.longest, size.prompts, size.most, model),
                        texts_bytes(size.prompts, size.longest), "samples");
   }
   ordered_json score(size_t part, TaskSet set, const ScoredModel& model, const TaskShare& share,

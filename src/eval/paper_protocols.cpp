@@ -38,7 +38,7 @@ PaperProtocol bam() {
   out.request.protocols = {"bins"};
   out.request.bin = 1024;
   out.request.apart = true;
-  out.drops_marks = true;
+  out.drops_special_tokens = true;
   return out;
 }
 

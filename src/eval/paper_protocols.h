@@ -23,8 +23,8 @@ namespace bamtrain {
 inline const std::vector<std::string> kPaperProtocols = {"bam", "cable", "dape", "asentmax"};
 
 struct PaperProtocol {
-  PerplexityRequest request;  // but for ids, which are the data's
-  bool drops_marks = false;   // of documents, from packed text
+  PerplexityRequest request;          // but for ids, which are the data's
+  bool drops_special_tokens = false;  // of documents, from packed text
 };
 
 /// `lengths`, ascending, in place of the paper's where there are any. Error (ExitCode::usage) where

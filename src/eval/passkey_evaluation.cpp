@@ -8,7 +8,7 @@
 #include "eval/passkey_scores.h"
 #include "eval/retrieval_scores.h"
 #include "eval/text_evaluation.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "prompts/passkey_task.h"
 #include "tasks/passkey.h"
 
@@ -53,7 +53,7 @@ class PasskeyEvaluation final : public TextEvaluation {
   }
 
   void check(size_t part, const ScoredModel& model) const override {
-    if (prompts_.generate) check_grows(model.config);
+    if (prompts_.generate) check_incremental_decoding(model.config);
     const int64_t length = *parts_[part].length;
     check_text_length(passkey_text(passkey_, length), fmt::format("length {}", length), model);
   }

@@ -7,8 +7,8 @@
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "eval/continuations.h"
-#include "eval/likelihoods.h"
+#include "eval/greedy_decoding.h"
+#include "eval/log_likelihoods.h"
 #include "eval/retrieval_scores.h"
 
 namespace bamtrain {
@@ -37,7 +37,7 @@ std::vector<int64_t> right_behind_right_ones(const std::vector<PasskeyPrompt>& p
     r.ids.insert(r.ids.end(), p.answer.begin() + p.given, p.answer.end());
   }
   std::vector<int64_t> right;
-  for (const Likelihood& l : likelihoods(requests, model, document_start, share, progress)) {
+  for (const LogLikelihood& l : log_likelihoods(requests, model, document_start, share, progress)) {
     if (!std::isfinite(l.logprob)) {
       throw Error(ExitCode::nonfinite, fmt::format("passkey at length {}", length),
                   "finite log-likelihoods of its digits",
@@ -54,9 +54,9 @@ std::vector<int64_t> right_written(const std::vector<PasskeyPrompt>& prompts, in
                                    const TaskShare& share, const TaskProgress& progress) {
   std::vector<Symbols> read;
   for (const PasskeyPrompt& p : prompts) read.push_back(with_given(p));
-  const ContinuationLimits limits = {asked, model.config.outputs(), {}};
+  const GreedyDecodingLimits limits = {asked, model.config.outputs(), {}};
   const std::vector<Symbols> written =
-      continuations(read, limits, model, document_start, share, progress);
+      greedy_decode(read, limits, model, document_start, share, progress);
   std::vector<int64_t> right;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto digits = prompts[i].answer.end() - asked;
@@ -113,8 +113,8 @@ int64_t passkey_scores_bytes(const Passkey& passkey, const PasskeyRequest& reque
   const int64_t prompts = request.depths * request.samples, text = passkey_text(passkey, length);
   const int64_t asked = asked_of(passkey);
   const int64_t reading = request.generate
-                              ? continuations_bytes(text + 1 - asked, prompts, asked, model)
-                              : likelihoods_bytes(text + 1, prompts, model);
+                              ? greedy_decode_bytes(text + 1 - asked, prompts, asked, model)
+                              : log_likelihoods_bytes(text + 1, prompts, model);
   return checked_add(reading, texts_bytes(2 * prompts, text), "samples");
 }
 

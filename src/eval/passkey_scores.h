@@ -31,14 +31,14 @@ int64_t passkey_text(const Passkey& passkey, int64_t length);
 /// all digits that are asked for are right, and of "accuracy", the share of them that are. Right is
 /// the likeliest of all ids, in one pass behind the right digits before it; with `generate` what
 /// the model writes, digit by digit. Error (ExitCode::nonfinite) where the losses of the digits are
-/// no numbers. `document_start`: as Network::evaluate's. REQUIRES: as likelihoods(), or as
-/// continuations(); of the prompts' longest text.
+/// no numbers. `document_start`: as Network::evaluate's. REQUIRES: as log_likelihoods(), or as
+/// greedy_decode(); of the prompts' longest text.
 nlohmann::ordered_json score_passkey(const Passkey& passkey, const PasskeyRequest& request,
                                      int64_t length, const ScoredModel& model,
                                      std::optional<int64_t> document_start, const TaskShare& share,
                                      const TaskProgress& progress);
 
-/// Memory that it takes beside the masters.
+/// Memory that it takes beside the master weights.
 int64_t passkey_scores_bytes(const Passkey& passkey, const PasskeyRequest& request, int64_t length,
                              const ScoredModel& model);
 

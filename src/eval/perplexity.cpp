@@ -146,11 +146,12 @@ int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& l
 
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
-                                                 const Tensor& masters, const ShardSet& shards,
+                                                 const Tensor& master_weights,
+                                                 const ShardSet& shards,
                                                  const PerplexityRequest& request,
                                                  const PerplexityProgress& progress) {
   const EvaluatedText text(shards, request);
-  const ScoredModel model = {config, training_length, backend, activations, masters};
+  const ScoredModel model = {config, training_length, backend, activations, master_weights};
   nlohmann::ordered_json result = {{"text", name_of(request.text)}};
   if (request.text == PerplexityText::packed) {
     result["tokens"] = text.stream().tokens();

@@ -27,11 +27,11 @@ using PerplexityProgress = std::function<void(const std::string&, int64_t, doubl
 /// spent. Returns what the data have of documents. Errors as EvaluatedText.
 DocumentCounts check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request);
 
-/// Memory that these lengths take at most beside the masters; not always the longest, which may be
-/// read in pieces. Errors as WindowReader.
+/// Memory that these lengths take at most beside the master weights; not always the longest, which
+/// may be read in pieces. Errors as WindowReader.
 int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths);
 
-/// Evaluates `model`, whose masters hold the trained weights, on `shards`. The result:
+/// Evaluates `model`, whose master weights hold the trained weights, on `shards`. The result:
 /// {"text", "documents" that are read of "all_documents", or of packed text "tokens" and "dropped",
 ///  "windows": [{"length", "loss", "loss_error", "perplexity", "perplexity_error", "tokens",
 ///  "documents"}...], "last": [...], "last_tokens", "bins": [{"from", "to", ...}], "short":
@@ -45,7 +45,8 @@ int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& l
 /// Errors as check_perplexity_request.
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
-                                                 const Tensor& masters, const ShardSet& shards,
+                                                 const Tensor& master_weights,
+                                                 const ShardSet& shards,
                                                  const PerplexityRequest& request,
                                                  const PerplexityProgress& progress);
 

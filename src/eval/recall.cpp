@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "eval/continuations.h"
 #include "eval/generate.h"
+#include "eval/greedy_decoding.h"
 #include "prompts/string_match.h"
 
 namespace bamtrain {
@@ -25,10 +25,10 @@ std::vector<double> recalls(const RecallPrompts& prompts, const Tokenizer& token
                             const ScoredModel& model, std::optional<int64_t> document_start,
                             const TaskShare& share, const TaskProgress& progress) {
   require(prompts.ids.size() == prompts.references.size(), "references of each prompt");
-  ContinuationLimits limits = {
+  GreedyDecodingLimits limits = {
       prompts.most, std::min(model.config.outputs(), tokenizer.vocab()), {tokenizer.eos()}};
   if (document_start) limits.ends.push_back(static_cast<int32_t>(*document_start));
-  const auto written = continuations(prompts.ids, limits, model, document_start, share, progress);
+  const auto written = greedy_decode(prompts.ids, limits, model, document_start, share, progress);
   std::vector<double> out;
   for (size_t i = 0; i < written.size(); ++i) {
     std::string text;

@@ -28,7 +28,7 @@ struct RecallPrompts {
 
 /// Of each prompt the string_match(), or that of any, of its greedy continuation, which ends after
 /// `most` tokens, at an id that begins a document and at the tokenizer's EOS; ids past the
-/// tokenizer's are not written. Errors and what is required as continuations().
+/// tokenizer's are not written. Errors and what is required as greedy_decode().
 std::vector<double> recalls(const RecallPrompts& prompts, const Tokenizer& tokenizer,
                             const ScoredModel& model, std::optional<int64_t> document_start,
                             const TaskShare& share, const TaskProgress& progress);

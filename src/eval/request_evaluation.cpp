@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "eval/choice_scores.h"
-#include "eval/likelihood_evaluation.h"
+#include "eval/log_likelihood_evaluation.h"
 #include "eval/mean_json.h"
 #include "prompts/request_file.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-class RequestEvaluation : public LikelihoodEvaluation {
+class RequestEvaluation : public LogLikelihoodEvaluation {
  public:
   ordered_json facts() const override {
     return {{"task", request_.info->name},
@@ -26,7 +26,7 @@ class RequestEvaluation : public LikelihoodEvaluation {
 
  protected:
   RequestEvaluation(const TextTaskRequest& r, const TextIds& ids, RequestFile texts)
-      : LikelihoodEvaluation(r, ids), texts_(std::move(texts)) {
+      : LogLikelihoodEvaluation(r, ids), texts_(std::move(texts)) {
     for (const TextRequest& t : texts_.requests) add(t.context, t.continuation, t.line);
   }
 
@@ -42,7 +42,7 @@ class ClozeEvaluation final : public RequestEvaluation {
       : RequestEvaluation(r, ids, read_cloze_file(r.options.text("file"), most_of(r))) {}
 
  private:
-  ordered_json row(std::span<const Likelihood> found) const override {
+  ordered_json row(std::span<const LogLikelihood> found) const override {
     const ClozeScores s = cloze_scores(found);
     ordered_json row = {{"examples", s.accuracy.count}};
     put_mean(&row, "acc", s.accuracy);
@@ -59,7 +59,7 @@ class RequestsEvaluation final : public RequestEvaluation {
       : RequestEvaluation(r, ids, read_request_file(r.options.text("file"), most_of(r))) {}
 
  private:
-  ordered_json row(std::span<const Likelihood> found) const override {
+  ordered_json row(std::span<const LogLikelihood> found) const override {
     const ClozeScores s = cloze_scores(found);
     ordered_json row = {{"examples", s.accuracy.count}};
     put_mean(&row, "greedy", s.accuracy);

@@ -6,7 +6,7 @@
 #include "core/element.h"
 #include "core/error.h"
 #include "eval/bleu.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "ops/cpu/cpu.h"
 
 namespace bamtrain {
@@ -32,20 +32,20 @@ int64_t task_bleu_length(const TaskRequest& request, int64_t length) {
 }
 
 double task_bleu(const TaskRequest& request, int64_t length, const ModelConfig& config,
-                 int64_t training_length, const Tensor& masters, const TaskShare& share) {
+                 int64_t training_length, const Tensor& master_weights, const TaskShare& share) {
   const TaskInfo& info = *request.task.info;
-  require(info.end != kNoTarget, "a task that a decoder continues");
+  require(info.end != kIgnoreIndex, "a task that a decoder continues");
   const Task task = sequences_of(request, length, TaskSet::test);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
-  GrowingText text(config, training_length, *backend, Dtype::f32, std::nullopt,
-                   task_bleu_length(request, length));
-  text.commit(masters);
+  IncrementalDecoder text(config, training_length, *backend, Dtype::f32, std::nullopt,
+                          task_bleu_length(request, length));
+  text.commit(master_weights);
   BleuCounts counts;
   for (int64_t n = share.rank; n < request.samples; n += share.processes) {
     Example e;
     task.draw(n, length, &e);
-    const auto begin =
-        std::find_if(e.targets.begin(), e.targets.end(), [](int32_t t) { return t != kNoTarget; });
+    const auto begin = std::find_if(e.targets.begin(), e.targets.end(),
+                                    [](int32_t t) { return t != kIgnoreIndex; });
     const auto prompt = static_cast<size_t>(begin - e.targets.begin()) + 1;
     const Symbols reference(begin, e.targets.end() - 1);  // without its end
     Symbols written;

@@ -97,7 +97,7 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   Arena arena;
   model->plan(arena, B, T, ModelUse::evaluation);
   arena.commit(of.backend.memory());
-  model->set_masters(of.masters);
+  model->set_master_weights(of.master_weights);
   model->refresh();
   Sequences sequences(nullptr, {{task, 1}}, T, B);
   const auto N = static_cast<size_t>(B * T);
@@ -133,7 +133,7 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   share.sum(&slots[0].loss, request.samples * SequenceSums::kNumbers);
   double counted = 0;
   for (const SequenceSums& s : slots) counted += s.targets;
-  const TaskScores scores = task_scores(slots, task->info().terminator != kNoTarget);
+  const TaskScores scores = task_scores(slots, task->info().terminator != kIgnoreIndex);
   nlohmann::ordered_json row;
   put_mean(&row, "loss", mean_loss(slots));
   put_mean(&row, "accuracy", scores.accuracy);

@@ -30,7 +30,7 @@ struct ScoredModel {
   int64_t training_length;
   Backend& backend;
   Dtype activations;
-  const Tensor& masters;
+  const Tensor& master_weights;
 };
 
 /// Error (ExitCode::config) for a model that would count the padding behind texts and sequences.
@@ -57,7 +57,7 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
 /// The sequences of that length.
 Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set);
 
-/// Memory that it takes beside the masters for the longest of the lengths.
+/// Memory that it takes beside the master weights for the longest of the lengths.
 int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& model);
 
 }  // namespace bamtrain

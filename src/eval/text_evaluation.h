@@ -45,7 +45,7 @@ class TextEvaluation {
   /// Error for what would be refused of a part before anything is computed: at "{KEY}" what only a
   /// tokenizer tells (ExitCode::config), texts that the model does not know (config).
   virtual void check(size_t part, const ScoredModel& model) const = 0;
-  /// Memory that score() takes beside the masters.
+  /// Memory that score() takes beside the master weights.
   virtual int64_t bytes(size_t part, const ScoredModel& model) const = 0;
   /// A row: its numbers are those of the task, NAME and NAME_error. What is drawn is other in
   /// TaskSet::select, examples of a file are the same. Collective; the same bits for every number

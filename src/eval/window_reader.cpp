@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "model/growing_text.h"
-#include "model/text_model.h"
+#include "model/causal_lm.h"
+#include "model/incremental_decoder.h"
 
 namespace bamtrain {
 
@@ -17,11 +17,11 @@ struct WindowReader::Planned {
 };
 
 WindowReader::WindowReader(const ScoredModel& model, const TokenStream& stream, int64_t longest,
-                           Passage passage)
+                           ForwardMode mode)
     : model_(model), stream_(stream), longest_(longest), batch_(evaluation_batch(longest)) {
-  planned_ = plan(model, longest, passage, &pieces_);
+  planned_ = plan(model, longest, mode, &chunked_);
   planned_->arena.commit(model.backend.memory());
-  planned_->model.set_masters(model.masters);
+  planned_->model.set_master_weights(model.master_weights);
   planned_->model.refresh();
   row_.resize(static_cast<size_t>(longest + 1));
   inputs_.resize(static_cast<size_t>(batch_ * longest));
@@ -35,12 +35,12 @@ int64_t WindowReader::planned_bytes() const { return planned_->arena.total_bytes
 
 int64_t WindowReader::bytes(const ScoredModel& model, int64_t longest) {
   bool pieces = false;
-  return plan(model, longest, Passage::automatic, &pieces)->arena.total_bytes();
+  return plan(model, longest, ForwardMode::automatic, &pieces)->arena.total_bytes();
 }
 
 std::unique_ptr<WindowReader::Planned> WindowReader::plan(const ScoredModel& model, int64_t longest,
-                                                          Passage passage, bool* pieces) {
-  check_text_model(model.config);
+                                                          ForwardMode mode, bool* pieces) {
+  check_causal_lm(model.config);
   const auto as = [&](bool in_pieces) {
     auto out = std::make_unique<Planned>(model);
     out->model.check_length(longest);
@@ -49,10 +49,11 @@ std::unique_ptr<WindowReader::Planned> WindowReader::plan(const ScoredModel& mod
                     in_pieces ? ModelUse::generation : ModelUse::evaluation);
     return out;
   };
-  *pieces = passage == Passage::pieces;
-  if (*pieces) check_grows(model.config);
+  *pieces = mode == ForwardMode::chunked;
+  if (*pieces) check_incremental_decoding(model.config);
   std::unique_ptr<Planned> planned = as(*pieces);
-  if (passage != Passage::automatic || !reads_in_pieces(model.config, model.backend, longest)) {
+  if (mode != ForwardMode::automatic ||
+      !prefers_chunked_prefill(model.config, model.backend, longest)) {
     return planned;
   }
   std::unique_ptr<Planned> grown = as(true);
@@ -76,12 +77,12 @@ void WindowReader::read(const std::vector<Window>& windows,
       stream_.read(windows[n].begin, length + 1, row_.data());
       std::copy_n(row_.data(), length, inputs_.data() + rows * length);
       int32_t* const targets = targets_.data() + rows * length;
-      std::fill_n(targets, windows[n].from, kNoTarget);
+      std::fill_n(targets, windows[n].from, kIgnoreIndex);
       std::copy(row_.data() + 1 + windows[n].from, row_.data() + 1 + length,
                 targets + windows[n].from);
     }
-    if (pieces_) {
-      read_pieces(rows, length, [&](int64_t done) { share(read + done); });
+    if (chunked_) {
+      read_chunked(rows, length, [&](int64_t done) { share(read + done); });
     } else {
       planned_->model.evaluate(inputs_.data(), targets_.data(), rows, length, std::nullopt,
                                losses_.data());
@@ -99,10 +100,10 @@ void WindowReader::read(const std::vector<Window>& windows,
   }
 }
 
-void WindowReader::read_pieces(int64_t rows, int64_t length,
-                               const std::function<void(int64_t)>& progress) {
+void WindowReader::read_chunked(int64_t rows, int64_t length,
+                                const std::function<void(int64_t)>& progress) {
   for (int64_t at = 0; at < rows * length; at += length) {
-    evaluate_in_pieces(planned_->model, inputs_.data() + at, targets_.data() + at, length,
+    evaluate_in_chunks(planned_->model, inputs_.data() + at, targets_.data() + at, length,
                        std::nullopt, losses_.data() + at, nullptr,
                        [&](int64_t done) { progress(at + done); });
   }

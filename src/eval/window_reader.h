@@ -11,24 +11,25 @@
 
 namespace bamtrain {
 
-/// How a window passes through the model: as one sequence, whose activations all lie in memory; or
-/// piece by piece as a text that grows, of which keys and values do. Losses are the same but for
-/// rounding. automatic: in pieces where they are the better way (reads_in_pieces) and take less
+/// How a window passes through the model. full: in one forward pass, with all activations in
+/// memory. chunked: by chunked prefill, with the KV cache in memory. Losses differ by rounding
+/// only. automatic: chunked where that is preferred (prefers_chunked_prefill) and takes less
 /// memory.
-enum class Passage { automatic, whole, pieces };
+enum class ForwardMode { automatic, full, chunked };
 
 class WindowReader {
  public:
   /// Takes memory for windows of up to `longest` positions. What `model` and `stream` refer to
-  /// outlives this. Error (ExitCode::config) for a model that is no decoder (check_text_model) or
-  /// knows no such length, and for pieces as check_grows; (ExitCode::device) without that memory.
+  /// outlives this. Error (ExitCode::config) for a model that is no decoder (check_causal_lm) or
+  /// knows no such length, and if chunked as check_incremental_decoding; (ExitCode::device) without
+  /// that memory.
   WindowReader(const ScoredModel& model, const TokenStream& stream, int64_t longest,
-               Passage passage = Passage::automatic);
+               ForwardMode mode = ForwardMode::automatic);
   ~WindowReader();
 
-  bool reads_pieces() const { return pieces_; }
+  bool is_chunked() const { return chunked_; }
   int64_t planned_bytes() const;
-  /// Those of a reader that chooses its passage, which takes none yet. Errors as its own.
+  /// The same for ForwardMode::automatic, without a reader. Errors as the constructor's.
   static int64_t bytes(const ScoredModel& model, int64_t longest);
 
   /// Calls f(n, position, target, loss) for the targets of the n-th window from Window::from on, in
@@ -41,15 +42,15 @@ class WindowReader {
 
  private:
   struct Planned;
-  /// And whether it reads in pieces.
-  static std::unique_ptr<Planned> plan(const ScoredModel& model, int64_t longest, Passage passage,
+  /// Tells in `pieces` whether it is chunked.
+  static std::unique_ptr<Planned> plan(const ScoredModel& model, int64_t longest, ForwardMode mode,
                                        bool* pieces);
-  void read_pieces(int64_t rows, int64_t length, const std::function<void(int64_t)>& progress);
+  void read_chunked(int64_t rows, int64_t length, const std::function<void(int64_t)>& progress);
 
   const ScoredModel& model_;
   const TokenStream& stream_;
   int64_t longest_, batch_;
-  bool pieces_ = false;
+  bool chunked_ = false;
   std::unique_ptr<Planned> planned_;
   std::vector<int32_t> row_, inputs_, targets_;
   std::vector<double> losses_;

@@ -152,14 +152,14 @@ void write_tokenizer(const std::string& at, const Companion& c) {
 
 /// The parameters as GPT-2 has them, in `memory`.
 std::vector<NamedTensor> gpt2_model(const ModelConfig& c, const ParameterLayout& layout,
-                                    const Tensor& masters,
+                                    const Tensor& master_weights,
                                     std::vector<std::vector<float>>* memory) {
   std::vector<NamedTensor> out;
   for (const Gpt2Tensor& t : gpt2_tensors(c.layers, c.tied)) {
     std::vector<float> values;
     for (const std::string& name : t.parts) {
       const Parameter& p = *layout.find(name);
-      const float* const part = masters.slice(0, p.offset, p.size).ptr<float>();
+      const float* const part = master_weights.slice(0, p.offset, p.size).ptr<float>();
       values.insert(values.end(), part, part + p.size);
     }
     std::vector<int64_t> shape = layout.find(t.parts[0])->shape;
@@ -175,11 +175,11 @@ std::vector<NamedTensor> gpt2_model(const ModelConfig& c, const ParameterLayout&
 }
 
 void write_model(const HuggingfaceRequest& request, const std::string& folder, const RunConfig& c,
-                 const ParameterLayout& layout, const Tensor& masters) {
+                 const ParameterLayout& layout, const Tensor& master_weights) {
   std::vector<std::vector<float>> laid_out;
   std::vector<NamedTensor> tensors = is_gpt2(c.model, c.data.sequence_length)
-                                         ? gpt2_model(c.model, layout, masters, &laid_out)
-                                         : model_tensors(layout, masters);
+                                         ? gpt2_model(c.model, layout, master_weights, &laid_out)
+                                         : model_tensors(layout, master_weights);
   std::vector<std::vector<bf16>> rounded;
   for (NamedTensor& t : tensors) {
     const Parameter* const p = layout.find(t.name);
@@ -199,7 +199,7 @@ void write_model(const HuggingfaceRequest& request, const std::string& folder, c
 
 void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoint& checkpoint,
                               const RunConfig& c, const Json& resolved,
-                              const ParameterLayout& layout, const Tensor& masters) {
+                              const ParameterLayout& layout, const Tensor& master_weights) {
   std::optional<Companion> companion;
   TokenizerSource source = {"--tokenizer", request.tokenizer, tokenizer_sha256(checkpoint),
                             ", or leave it out with --no-tokenizer"};
@@ -244,7 +244,7 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
       write_text(at + std::string(file.name), file.text);
   }
   if (companion) write_tokenizer(at, *companion);
-  write_model(request, folder.path(), c, layout, masters);
+  write_model(request, folder.path(), c, layout, master_weights);
   folder.commit();
 }
 

@@ -33,12 +33,12 @@ struct HuggingfaceRequest {
 ///   tokenizer.model, tokenizer.json, tokenizer_config.json   where a tokenizer goes with it
 ///   sentencepiece.model   instead, where that is asked for
 ///
-/// `masters`: the model's parameters, (elements) f32 in host memory. Errors: io (the folder has
-/// content, cannot be written, the disk is full), data (a tokenizer that is not to be found, that
-/// the model was not trained with, or that has no tokenizer.json), usage (`sentencepiece` of
+/// `master_weights`: the model's parameters, (elements) f32 in host memory. Errors: io (the folder
+/// has content, cannot be written, the disk is full), data (a tokenizer that is not to be found,
+/// that the model was not trained with, or that has no tokenizer.json), usage (`sentencepiece` of
 /// another kind), config (documents are masked and nothing says where they begin).
 void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoint& checkpoint,
                               const RunConfig& config, const nlohmann::ordered_json& resolved,
-                              const ParameterLayout& layout, const Tensor& masters);
+                              const ParameterLayout& layout, const Tensor& master_weights);
 
 }  // namespace bamtrain

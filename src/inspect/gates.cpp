@@ -23,7 +23,8 @@ int64_t prior_columns(const ModelConfig& config, int64_t layer, const ModelShape
 }  // namespace
 
 std::vector<GateRows> gate_rows(const ModelConfig& config, int64_t training_length, int64_t layer,
-                                const Attention& a, const Tensor& gates, const Tensor& masters) {
+                                const Attention& a, const Tensor& gates,
+                                const Tensor& master_weights) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2];
   const ModelShape shape = config.shape(training_length);
   std::vector<GateRows> out;
@@ -47,7 +48,8 @@ std::vector<GateRows> gate_rows(const ModelConfig& config, int64_t training_leng
   const auto bias_of = [&](const char* name, int64_t h) {
     MechanismParameter parameter;
     parameter.name = name;
-    const Tensor bias = layout.view(masters, mechanism_parameter_name(parameter, "scale", layer));
+    const Tensor bias =
+        layout.view(master_weights, mechanism_parameter_name(parameter, "scale", layer));
     return bias ? get(bias, h) : 0.0;
   };
   const int64_t first = prior_columns(config, layer, shape);

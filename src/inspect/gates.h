@@ -12,9 +12,10 @@ namespace bamtrain {
 /// Of one layer and sequence, for T tokens:
 ///   adaptive  beta and gamma of t = delta + beta log(n + 1)^gamma (scales/adaptive.h)
 ///   cable     u, by which its sums grow (priors/sums.h)
-/// `a` as attention read it; gates (1, T, ParameterLayout::gate_columns()) in any dtype; masters
-/// f32.
+/// `a` as attention read it; gates (1, T, ParameterLayout::gate_columns()) in any dtype; master
+/// weights f32.
 std::vector<GateRows> gate_rows(const ModelConfig& config, int64_t training_length, int64_t layer,
-                                const Attention& a, const Tensor& gates, const Tensor& masters);
+                                const Attention& a, const Tensor& gates,
+                                const Tensor& master_weights);
 
 }  // namespace bamtrain

@@ -8,7 +8,7 @@
 
 #include "core/checked.h"
 #include "core/element.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "inspect/attention_copy.h"
 #include "inspect/gates.h"
 #include "model/model.h"
@@ -40,9 +40,12 @@ std::vector<double> token_of(const Tensor& stream, int64_t i) {
 class ForwardObserver final : public LayerObserver {
  public:
   /// `views`: null where attention is not looked at.
-  ForwardObserver(const InspectionRequest& request, const Tensor& masters,
+  ForwardObserver(const InspectionRequest& request, const Tensor& master_weights,
                   std::vector<LayerView>* views)
-      : request_(request), masters_(masters), views_(views), paths_(std::ssize(request.ids)) {}
+      : request_(request),
+        master_weights_(master_weights),
+        views_(views),
+        paths_(std::ssize(request.ids)) {}
 
   void stream(int64_t, const Tensor& x) override { last_.push_back(token_of(x, x.shape[0] - 1)); }
   void attention(int64_t l, const Attention& a, const Tensor& gates, const Tensor& out) override {
@@ -53,7 +56,7 @@ class ForwardObserver final : public LayerObserver {
     if (!views_->empty() && views_->back().layer != l - 1) paths_ = Paths(std::ssize(request_.ids));
     views_->push_back(view_of_layer(l, copy.attention(), out, paths_));
     views_->back().gates =
-        gate_rows(request_.config, request_.training_length, l, a, gates, masters_);
+        gate_rows(request_.config, request_.training_length, l, a, gates, master_weights_);
     if (!a.normalizer.alphas) return;
     for (int64_t h = 0; h < a.q.shape[2]; ++h) alphas_.push_back(get(a.normalizer.alphas, h));
   }
@@ -63,7 +66,7 @@ class ForwardObserver final : public LayerObserver {
 
  private:
   const InspectionRequest& request_;
-  const Tensor& masters_;
+  const Tensor& master_weights_;
   std::vector<LayerView>* views_;
   Paths paths_;
   std::vector<std::vector<double>> last_;  // (L + 1, C)
@@ -109,16 +112,16 @@ struct Planned {
     }
     model.plan(arena, 1, T, use, Recompute::block);
   }
-  void commit(const Tensor& masters) {
+  void commit(const Tensor& master_weights) {
     arena.commit();
-    model.set_masters(masters);
+    model.set_master_weights(master_weights);
     model.refresh();
   }
 };
 
 /// The next token at each place, none at the last and in models whose classes are no tokens.
 std::vector<int32_t> targets_of(const InspectionRequest& r) {
-  std::vector<int32_t> targets(r.ids.size(), kNoTarget);
+  std::vector<int32_t> targets(r.ids.size(), kIgnoreIndex);
   if (r.config.attention.causal && r.config.outputs() == r.config.vocab) {
     std::copy(r.ids.begin() + 1, r.ids.end(), targets.begin());
   }
@@ -159,13 +162,13 @@ std::vector<int32_t> counted(const InspectionRequest& r, const Model& model) {
   return out;
 }
 
-void look_forward(const InspectionRequest& r, const Tensor& masters, Inspection& to,
+void look_forward(const InspectionRequest& r, const Tensor& master_weights, Inspection& to,
                   std::vector<double>* alphas) {
   const auto T = std::ssize(r.ids);
   to.repeated.missing = repetition_missing(r);
   const bool repeats = to.repeated.missing.empty();
   Planned planned(r, repeats ? T + 1 : T, ModelUse::evaluation);
-  planned.commit(masters);
+  planned.commit(master_weights);
   const auto pass = [&](const std::vector<int32_t>& ids, const std::vector<int32_t>& targets,
                         LayerObserver& observer) {
     std::vector<double> losses(ids.size());
@@ -176,16 +179,16 @@ void look_forward(const InspectionRequest& r, const Tensor& masters, Inspection&
     return losses;
   };
   const std::vector<int32_t> targets = targets_of(r);
-  ForwardObserver once(r, masters, &to.layers), again(r, masters, nullptr);
+  ForwardObserver once(r, master_weights, &to.layers), again(r, master_weights, nullptr);
   to.losses = pass(r.ids, targets, once);
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (targets[i] == kNoTarget) to.losses[i] = std::numeric_limits<double>::quiet_NaN();
+    if (targets[i] == kIgnoreIndex) to.losses[i] = std::numeric_limits<double>::quiet_NaN();
   }
   *alphas = once.alphas();
   if (!repeats) return;
   std::vector<int32_t> ids = r.ids;
   ids.push_back(ids.back());
-  pass(ids, std::vector<int32_t>(ids.size(), kNoTarget), again);
+  pass(ids, std::vector<int32_t>(ids.size(), kIgnoreIndex), again);
   for (size_t l = 0; l < once.last().size(); ++l) {
     std::vector<double> difference = once.last()[l];
     for (size_t c = 0; c < difference.size(); ++c) difference[c] -= again.last()[l][c];
@@ -193,12 +196,12 @@ void look_forward(const InspectionRequest& r, const Tensor& masters, Inspection&
   }
 }
 
-void look_back(const InspectionRequest& r, const Tensor& masters, Inspection& to) {
+void look_back(const InspectionRequest& r, const Tensor& master_weights, Inspection& to) {
   to.gradient.missing = gradient_missing(r);
   if (!to.gradient.missing.empty()) return;
   const auto T = std::ssize(r.ids);
   Planned planned(r, T, ModelUse::training);
-  planned.commit(masters);
+  planned.commit(master_weights);
   GradientObserver observer(to, r.config.layers, T);
   planned.model.observe(&observer);
   const std::vector<int32_t> targets = targets_of(r), positions = counted(r, planned.model);
@@ -267,14 +270,14 @@ int64_t inspection_bytes(const InspectionRequest& r) {
   return std::max(forward, backward) + views;
 }
 
-Inspection inspect(const InspectionRequest& request, const Tensor& masters) {
+Inspection inspect(const InspectionRequest& request, const Tensor& master_weights) {
   require(
       !request.ids.empty() && std::ssize(request.ids) <= kMostInspected && !request.layers.empty(),
       "a prompt within the limit, and layers to look into");
   Inspection found;
   std::vector<double> alphas;
-  look_forward(request, masters, found, &alphas);
-  look_back(request, masters, found);
+  look_forward(request, master_weights, found, &alphas);
+  look_back(request, master_weights, found);
   found.collapse = probe(request.config, alphas);
   return found;
 }

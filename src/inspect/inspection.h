@@ -54,11 +54,11 @@ struct Inspection {
 /// evaluation.
 void check_inspectable(const ModelConfig& config);
 
-/// Host memory that inspect() takes beside the masters. Errors of mechanisms that know no text of
-/// that length (ExitCode::config).
+/// Host memory that inspect() takes beside the master weights. Errors of mechanisms that know no
+/// text of that length (ExitCode::config).
 int64_t inspection_bytes(const InspectionRequest& request);
 
-/// masters: ParameterLayout's, f32 in host memory.
-Inspection inspect(const InspectionRequest& request, const Tensor& masters);
+/// master_weights: ParameterLayout's, f32 in host memory.
+Inspection inspect(const InspectionRequest& request, const Tensor& master_weights);
 
 }  // namespace bamtrain

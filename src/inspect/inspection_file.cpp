@@ -63,7 +63,7 @@ void add_layer(Tensors& to, const LayerView& view) {
     to.add(layer + "last." + v.name, {H, T}, view.last.*v.values);
   }
   to.add(layer + "entropy", {H, T}, view.entropy);
-  to.add(layer + "support", {H, T}, view.support);
+  to.add(layer + "support", {H, T}, view.nonzero_keys);
   to.add(layer + "centroid", {H, T}, view.centroid);
   to.add(layer + "largest", {H, T}, view.largest);
   to.add(layer + "scale", {H, T}, view.scale);

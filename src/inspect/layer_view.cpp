@@ -59,7 +59,7 @@ class Viewer {
       (view.last.*member).assign(H * T, none);
     });
     view.seen.assign(side * side, 0);
-    for (auto* numbers : {&view.entropy, &view.support, &view.centroid, &view.largest}) {
+    for (auto* numbers : {&view.entropy, &view.nonzero_keys, &view.centroid, &view.largest}) {
       numbers->assign(H * T, 0);
     }
     if (a.scale.t) view.scale.assign(H * T, 0);
@@ -145,7 +145,7 @@ class Viewer {
       moment += p * static_cast<double>(of.row.first + static_cast<int64_t>(n));
       view_.largest[at] = std::max(view_.largest[at], p);
     }
-    view_.support[at] = static_cast<double>(of.weights.support);
+    view_.nonzero_keys[at] = static_cast<double>(of.weights.nonzero_keys);
     view_.centroid[at] = total > 0 ? moment / total : kNone;
     if (!view_.scale.empty()) view_.scale[at] = of.row.t;
   }
@@ -203,14 +203,14 @@ HeadSummary summary_of(const LayerView& view, int64_t h) {
   for (int64_t i = 0; i < view.T; ++i) {
     const auto at = static_cast<size_t>(h * view.T + i);
     sum.entropy += view.entropy[at];
-    sum.support += view.support[at];
+    sum.nonzero_keys += view.nonzero_keys[at];
     sum.largest += view.largest[at];
     if (std::isnan(view.centroid[at])) continue;
     sum.distance += std::abs(static_cast<double>(i) - view.centroid[at]);
     weighed += 1;
   }
   const auto rows = static_cast<double>(view.T);
-  return {sum.entropy / rows, sum.support / rows, sum.distance / weighed, sum.largest / rows};
+  return {sum.entropy / rows, sum.nonzero_keys / rows, sum.distance / weighed, sum.largest / rows};
 }
 
 }  // namespace bamtrain

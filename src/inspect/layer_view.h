@@ -50,7 +50,7 @@ struct LayerView {
   // (H, T), of each row: -sum p log p in nats, weights as they are; how many keys have weight, what
   // underflows included; where the weights' mean key is, NaN of a row without any; the largest
   // weight; t, empty where there is no scale.
-  std::vector<double> entropy, support, centroid, largest, scale;
+  std::vector<double> entropy, nonzero_keys, centroid, largest, scale;
   std::vector<int64_t> keys;    // (T): how many the row sees
   std::vector<GateRows> gates;  // filled by who knows the model
   double reached = 0;           // tokens that a row leads to (paths.h), mean over rows
@@ -68,7 +68,7 @@ struct LayerView {
 
 /// A head's means over rows; the distance over those that have weight.
 struct HeadSummary {
-  double entropy = 0, support = 0;
+  double entropy = 0, nonzero_keys = 0;
   double distance = 0;  // from the row to its weights' mean key
   double largest = 0;
 };

@@ -64,8 +64,8 @@ std::string maps_of(const LayerView& view, Member member, MapColours colours, in
       map.note = fmt::format("from {}", number_text(least, 3));
     } else {
       const HeadSummary s = summary_of(view, h);
-      map.note =
-          fmt::format("entropy {}, {} keys", number_text(s.entropy, 3), number_text(s.support, 3));
+      map.note = fmt::format("entropy {}, {} keys", number_text(s.entropy, 3),
+                             number_text(s.nonzero_keys, 3));
     }
     out += map_figure(map);
   }
@@ -213,7 +213,7 @@ std::string head_section(const Inspection& found) {
                            "a layer's: how far a row's weights are spread, how many keys have any, "
                            "how far from the query their centroid is, and the largest of them.") +
                      grid_of(chart("entropy, nats", &HeadSummary::entropy) +
-                             chart("support, keys", &HeadSummary::support) +
+                             chart("support, keys", &HeadSummary::nonzero_keys) +
                              chart("distance to the centroid, tokens", &HeadSummary::distance) +
                              chart("largest weight", &HeadSummary::largest))) +
          section("Centroids",

@@ -47,15 +47,15 @@ Tensor Model::stream_behind(int64_t l) const {
 void Model::norm_forward(const Tensor& sum, const Tensor& y, const Tensor& stats,
                          const Tensor& residual, const Tensor& branch, const NormParameters& p) {
   backend_.norm_forward(rows(sum), rows(y), rows(stats), rows(residual),
-                        branch ? rows(branch) : Tensor(), view_of(masters_, p.weight),
-                        view_of(masters_, p.bias), config_.norm.kind, config_.norm.eps);
+                        branch ? rows(branch) : Tensor(), view_of(master_weights_, p.weight),
+                        view_of(master_weights_, p.bias), config_.norm.kind, config_.norm.eps);
 }
 
 /// dsum += the adjoint of the norm at dy.
 void Model::norm_backward(const Tensor& dsum, const Tensor& dy, const Tensor& sum,
                           const Tensor& stats, const NormParameters& p, const Tensor& gradients) {
   backend_.norm_backward(rows(dsum), view_of(gradients, p.weight), view_of(gradients, p.bias),
-                         rows(dy), rows(sum), rows(stats), view_of(masters_, p.weight),
+                         rows(dy), rows(sum), rows(stats), view_of(master_weights_, p.weight),
                          config_.norm.kind);
 }
 
@@ -76,7 +76,7 @@ void Model::branch_forward(const BranchEnd& p, const Tensor& in, const Tensor& p
                            const Tensor& stats) {
   const Tensor& out = p.norm.weight ? product : branch_;
   backend_.linear_forward(rows(out), rows(in), view_of(weights(), p.weight),
-                          view_of(masters_, p.bias));
+                          view_of(master_weights_, p.bias));
   if (p.norm.weight) norm_forward(product, branch_, stats, product, {}, p.norm);
 }
 
@@ -95,7 +95,7 @@ void Model::branch_backward(const Tensor& din, const BranchEnd& p, const Tensor&
 
 // --- forward ------------------------------------------------------------------------------------
 
-void Model::forward_block(int64_t l, double* attention_rows) {
+void Model::forward_block(int64_t l, double* attention_statistics) {
   const LayerActivations x = layer(l);
   const NormParameters& norm1 = block(l).norm1;
   // The stream enters as the embedding, or as what is behind the block before and its mlp.
@@ -105,7 +105,7 @@ void Model::forward_block(int64_t l, double* attention_rows) {
     norm_forward(x.residual, x.norm1, x.stats1, x.residual, {}, norm1);
   }
   if (observer_) observer_->stream(l, rows(x.residual));
-  attend(l, attention_rows);
+  attend(l, attention_statistics);
   expand(l);
   contract(l);
 }
@@ -119,31 +119,31 @@ void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
 }
 
 /// Keys and values of the batch, to those of its texts.
-void Model::remember(int64_t l) {
+void Model::append_to_kv_cache(int64_t l) {
   const int64_t H = config_.heads, K = config_.kv_heads;
   const auto put = [&](const Tensor& all, int64_t first_head) {
     backend_.copy(all.slice(1, all.shape[1] - T_, T_), heads_of(qkv(l), first_head, K));
   };
-  put(memory_.keys(l, B_, T_), H);
-  put(memory_.values(l, B_, T_), H + K);
+  put(kv_cache_.keys(l, B_, T_), H);
+  put(kv_cache_.values(l, B_, T_), H + K);
 }
 
 /// From norm1 to norm2: attention, and the stream behind it.
-void Model::attend(int64_t l, double* attention_rows) {
+void Model::attend(int64_t l, double* attention_statistics) {
   const LayerActivations x = layer(l);
   const BlockParameters& p = block(l);
   const int64_t C = config_.width, W = qkv_width();
   backend_.linear_forward(qkv(l), rows(attention_input(x, l)),
                           fused_view_of(weights(), p.qkv, W, C),
-                          fused_view_of(masters_, p.qkv_bias, W, 1));
+                          fused_view_of(master_weights_, p.qkv_bias, W, 1));
   const int64_t H = config_.heads, K = config_.kv_heads;
   rotate(l, heads_of(qkv(l), 0, H), heads_of(qkv(l), H, K), false);
-  if (memory_) remember(l);
+  if (kv_cache_) append_to_kv_cache(l);
   const Attention a = attention_of(l);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, saved_of(x), a);
   if (observer_) observer_->attention(l, a, gates_of(qkv(l)), out);
-  if (attention_rows) sum_attention_rows(l, saved_of(x), a, attention_rows);
+  if (attention_statistics) sum_attention_statistics(l, saved_of(x), a, attention_statistics);
   branch_forward(p.out, x.attention, x.branch1, x.branch_stats1);
   norm_forward(x.residual2, x.norm2, x.stats2, stream(x.residual, attention_input(x, l)), branch_,
                p.norm2);
@@ -155,7 +155,7 @@ void Model::expand(int64_t l) {
   const BlockParameters& p = block(l);
   const int64_t C = config_.width, F = hidden_width();
   backend_.linear_forward(rows(x.hidden), rows(x.norm2), fused_view_of(weights(), p.hidden, F, C),
-                          fused_view_of(masters_, p.hidden_bias, F, 1));
+                          fused_view_of(master_weights_, p.hidden_bias, F, 1));
   backend_.activation_forward(rows(x.activation), rows(x.hidden), config_.mlp.kind);
 }
 

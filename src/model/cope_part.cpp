@@ -1,4 +1,4 @@
-// Priors of family contextual: attention reads E where the masters have it.
+// Priors of family contextual: attention reads E where the master weights have it.
 
 #include "model/mechanism_part.h"
 
@@ -23,10 +23,10 @@ class ContextualPart final : public MechanismPart {
               {largest_parameter()});
   }
 
-  void refresh(const Tensor& masters) override { masters_ = masters; }
+  void refresh(const Tensor& master_weights) override { master_weights_ = master_weights; }
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
-    if (layers_.has(layer)) a.bias = ContextualBias{parameters_.theta(layer, masters_)[0]};
+    if (layers_.has(layer)) a.bias = ContextualBias{parameters_.theta(layer, master_weights_)[0]};
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t) const override {
     if (!layers_.has(layer)) return;
@@ -49,8 +49,8 @@ class ContextualPart final : public MechanismPart {
   PartSource from_;
   LayersOfFamily layers_;
   LayerParameters parameters_;
-  Tensor masters_;     // of the last refresh
-  Tensor dpositions_;  // (D n of the layer with most) P
+  Tensor master_weights_;  // of the last refresh
+  Tensor dpositions_;      // (D n of the layer with most) P
 };
 
 }  // namespace

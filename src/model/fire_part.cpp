@@ -36,12 +36,12 @@ class FirePart final : public MechanismPart {
     arena.add("mechanisms.dfire_psi", &gradients_.dfire_psi, P, {B, H, T});
   }
 
-  void refresh(const Tensor& masters) override {
-    masters_ = masters;
+  void refresh(const Tensor& master_weights) override {
+    master_weights_ = master_weights;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
       from_.backend.mechanisms().run(
-          FireForward{tables(l), parameters_.theta(l, masters), threshold(l), slope(l)});
+          FireForward{tables(l), parameters_.theta(l, master_weights), threshold(l), slope(l)});
     }
   }
 
@@ -59,7 +59,7 @@ class FirePart final : public MechanismPart {
     if (!layers_.has(layer)) return;
     from_.backend.mechanisms().run(FireBackward{
         parameters_.dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias), rows.positions,
-        parameters_.theta(layer, masters_), threshold(layer), slope(layer)});
+        parameters_.theta(layer, master_weights_), threshold(layer), slope(layer)});
   }
 
  private:
@@ -80,7 +80,7 @@ class FirePart final : public MechanismPart {
   LayerParameters parameters_;
   std::vector<double> thresholds_;  // by layer: L0
   std::vector<double> slopes_;      // by layer: FireParameters::negative_slope
-  Tensor masters_;                  // of the last refresh
+  Tensor master_weights_;           // of the last refresh
   FireTables tables_;               // (parts, ...) each
   FireBiasGradients gradients_;
 };

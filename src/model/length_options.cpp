@@ -43,11 +43,11 @@ Options options_in(const json& mechanism, const std::vector<OptionSpec>& specs,
   Options out = default_options(specs);
   for (const OptionSpec& o : specs) {
     const json value = mechanism.value(o.name, json());
-    if (std::holds_alternative<double>(o.fallback) && value.is_number()) {
+    if (std::holds_alternative<double>(o.default_value) && value.is_number()) {
       out.set(o.name, number_in(mechanism, o, place));
-    } else if (std::holds_alternative<bool>(o.fallback) && value.is_boolean()) {
+    } else if (std::holds_alternative<bool>(o.default_value) && value.is_boolean()) {
       out.set(o.name, value.get<bool>());
-    } else if (std::holds_alternative<std::string>(o.fallback) && value.is_string()) {
+    } else if (std::holds_alternative<std::string>(o.default_value) && value.is_string()) {
       out.set(o.name, value.get<std::string>());
     }
   }

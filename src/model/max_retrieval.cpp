@@ -6,7 +6,7 @@
 #include "core/checked.h"
 #include "core/element.h"
 #include "core/retrieval_input.h"
-#include "model/product_views.h"
+#include "model/projection_views.h"
 
 namespace bamtrain {
 
@@ -45,8 +45,8 @@ SmallNetwork MaxRetrieval::find(const std::string& name) const {
 }
 
 void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
-                        bool attention_rows) {
-  require(use != ModelUse::generation && recompute == Recompute::none && !attention_rows,
+                        bool attention_statistics) {
+  require(use != ModelUse::generation && recompute == Recompute::none && !attention_statistics,
           "a plan of training or evaluation");
   const bool training = use == ModelUse::training;
   const Dtype P = backend_.parameter_dtype(), A = P;
@@ -103,14 +103,14 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
   backend_.plan(arena, scratch);
 }
 
-void MaxRetrieval::set_masters(Tensor masters) {
-  masters_ = masters;
+void MaxRetrieval::set_master_weights(Tensor master_weights) {
+  master_weights_ = master_weights;
   const auto N = static_cast<size_t>(max_B_ * max_T_);
   host_items_.resize(static_cast<size_t>(item_features_.bytes()));
   host_query_.resize(host_items_.size());
   host_first_key_.resize(N);
   host_losses_.resize(static_cast<size_t>(losses_.bytes()));
-  clear_beside_gates(masters_);
+  clear_beside_gates(master_weights_);
   if (dq_gates_ && layout_.gate_columns() > 0) backend_.zero(dq_gates_);
 }
 
@@ -179,11 +179,11 @@ Tensor MaxRetrieval::answers() const { return rows(logits_).slice(1, 0, config_.
 // --- the small networks -------------------------------------------------------------------------
 
 void MaxRetrieval::run(const SmallNetwork& f, const Tensor& out, const Tensor& in) {
-  backend_.linear_forward(rows(f.before), in, view_of(masters_, f.hidden),
-                          view_of(masters_, f.hidden_bias));
+  backend_.linear_forward(rows(f.before), in, view_of(master_weights_, f.hidden),
+                          view_of(master_weights_, f.hidden_bias));
   backend_.activation_forward(rows(f.after), rows(f.before), config_.mlp.kind);
-  backend_.linear_forward(out, rows(f.after), view_of(masters_, f.output),
-                          view_of(masters_, f.output_bias));
+  backend_.linear_forward(out, rows(f.after), view_of(master_weights_, f.output),
+                          view_of(master_weights_, f.output_bias));
 }
 
 /// Reads f.before and f.after of the forward pass.
@@ -192,11 +192,11 @@ void MaxRetrieval::run_backward(const SmallNetwork& f, const Tensor& din, const 
   const Tensor dbefore = rows(f.before);  // in its place: nothing reads it again
   backend_.linear_backward_weight(view_of(gradients, f.output), view_of(gradients, f.output_bias),
                                   dout, rows(f.after));
-  backend_.linear_backward_input(rows(dactivation_), dout, view_of(masters_, f.output));
+  backend_.linear_backward_input(rows(dactivation_), dout, view_of(master_weights_, f.output));
   backend_.activation_backward(dbefore, rows(dactivation_), rows(f.before), config_.mlp.kind);
   backend_.linear_backward_weight(view_of(gradients, f.hidden), view_of(gradients, f.hidden_bias),
                                   dbefore, in);
-  if (din) backend_.linear_backward_input(din, dbefore, view_of(masters_, f.hidden));
+  if (din) backend_.linear_backward_input(din, dbefore, view_of(master_weights_, f.hidden));
 }
 
 // --- forward ------------------------------------------------------------------------------------
@@ -205,10 +205,10 @@ void MaxRetrieval::forward() {
   const int64_t C = config_.width, W = query_width();
   run(items_, rows(item_), rows(item_features_));
   run(query_, rows(asked_), rows(query_features_));
-  backend_.linear_forward(rows(q_gates_), rows(asked_), fused_view_of(masters_, q_, W, C),
-                          fused_view_of(masters_, q_bias_, W, 1));
-  backend_.linear_forward(rows(k_v_), rows(item_), fused_view_of(masters_, kv_, 2 * C, C),
-                          fused_view_of(masters_, kv_bias_, 2 * C, 1));
+  backend_.linear_forward(rows(q_gates_), rows(asked_), fused_view_of(master_weights_, q_, W, C),
+                          fused_view_of(master_weights_, q_bias_, W, 1));
+  backend_.linear_forward(rows(k_v_), rows(item_), fused_view_of(master_weights_, kv_, 2 * C, C),
+                          fused_view_of(master_weights_, kv_bias_, 2 * C, 1));
   backend_.attention_forward(head_of(rows(attention_), 0), saved(), attention());
   run(answer_, answers(), rows(attention_));
 }
@@ -232,13 +232,13 @@ void MaxRetrieval::backward(const Tensor& gradients) {
 
   backend_.linear_backward_weight(fused_view_of(gradients, kv_, 2 * C, C),
                                   fused_view_of(gradients, kv_bias_, 2 * C, 1), dkv, rows(item_));
-  backend_.linear_backward_input(dstream, dkv, fused_view_of(masters_, kv_, 2 * C, C));
+  backend_.linear_backward_input(dstream, dkv, fused_view_of(master_weights_, kv_, 2 * C, C));
   run_backward(items_, {}, dstream, rows(item_features_), gradients);
 
   backend_.linear_backward_weight(fused_view_of(gradients, q_, W, C),
                                   fused_view_of(gradients, q_bias_, W, 1), dq, rows(asked_));
   clear_beside_gates(gradients);
-  backend_.linear_backward_input(dstream, dq, fused_view_of(masters_, q_, W, C));
+  backend_.linear_backward_input(dstream, dq, fused_view_of(master_weights_, q_, W, C));
   run_backward(query_, {}, dstream, rows(query_features_), gradients);
 }
 
@@ -257,9 +257,9 @@ void MaxRetrieval::forward_backward(double scale, Tensor gradients, Tensor loss)
 // --- evaluation ---------------------------------------------------------------------------------
 
 void MaxRetrieval::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
-                            std::optional<int64_t>, double* losses, double* attention_rows,
+                            std::optional<int64_t>, double* losses, double* attention_statistics,
                             int32_t* likeliest, const int32_t*, const int32_t*) {
-  require(!attention_rows, "no sums of attention's rows");
+  require(!attention_statistics, "no sums of attention's rows");
   load_batch(tokens, targets, b, t);
   forward();
   if (likeliest) {

@@ -41,20 +41,20 @@ class MaxRetrieval final : public Network {
   const Randomization& randomization() const override { return mechanisms_.randomization(); }
   int64_t draws() const override { return mechanisms_.draws(); }
 
-  /// REQUIRES: no generation, no recompute, no attention_rows.
+  /// REQUIRES: no generation, no recompute, no attention_statistics.
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
-            bool attention_rows) override;
-  void set_masters(Tensor masters) override;
+            bool attention_statistics) override;
+  void set_master_weights(Tensor master_weights) override;
   void refresh() override { refresh_mechanisms(); }
   const Tensor& rounded_weights() const override { return rounded_; }
-  void refresh_mechanisms() override { mechanisms_.refresh(masters_); }
+  void refresh_mechanisms() override { mechanisms_.refresh(master_weights_); }
   void load(const int32_t* tokens, const int32_t* targets, int64_t T,
             std::optional<int64_t> document_start, const int32_t* positions,
             const int32_t* lengths) override;
   void forward_backward(double scale, Tensor gradients, Tensor loss) override;
   void check_length(int64_t T) const override { mechanisms_.check_length(T); }
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
-                std::optional<int64_t> document_start, double* losses, double* attention_rows,
+                std::optional<int64_t> document_start, double* losses, double* attention_statistics,
                 int32_t* likeliest, const int32_t* positions, const int32_t* lengths) override;
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out, const int32_t* lengths) override;
@@ -96,7 +96,7 @@ class MaxRetrieval final : public Network {
   std::vector<char> host_items_, host_query_, host_losses_;  // as on the device
   std::vector<int32_t> host_first_key_;
 
-  Tensor masters_;            // (elements) P, the caller's
+  Tensor master_weights_;     // (elements) P, the caller's
   Tensor rounded_;            // empty: A is P
   Tensor targets_;            // (N) i32
   Tensor first_key_;          // (N) i32

@@ -25,9 +25,9 @@ int64_t LayerParameters::largest() const {
   return most;
 }
 
-std::span<const Tensor> LayerParameters::theta(int64_t layer, const Tensor& masters) {
+std::span<const Tensor> LayerParameters::theta(int64_t layer, const Tensor& master_weights) {
   theta_.clear();
-  for (const Parameter* p : of_layer(layer)) theta_.push_back(view_of(masters, p));
+  for (const Parameter* p : of_layer(layer)) theta_.push_back(view_of(master_weights, p));
   return theta_;
 }
 

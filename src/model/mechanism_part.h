@@ -51,7 +51,7 @@ class MechanismPart {
   virtual int64_t largest_parameter() const { return 0; }
   /// What attention asks of the backend's scratch for it.
   virtual void add_workspace(WorkspaceShape&) const {}
-  /// For B sequences of T tokens; of texts that grow T is the longest.
+  /// For B sequences of T tokens; in incremental decoding T is the longest.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
   /// Error (ExitCode::config) where it knows no rows of as many keys as T tokens may see.
   virtual void check_length(int64_t) const {}
@@ -60,7 +60,7 @@ class MechanismPart {
   /// The random distances of the batch at hand: (layers, B, T), the same for all B sequences; null:
   /// distances count. For priors that have such, in training and where evaluation draws too.
   virtual void draw(const int32_t*, int64_t /*B*/, int64_t /*T*/) {}
-  /// Forms what depends on the masters, after that.
+  /// Forms what depends on the master weights, after that.
   virtual void refresh(const Tensor&) {}
 
   /// Its part of `a` in a layer, whose q, k (rotated) and first_key, and the parts of mechanisms
@@ -72,9 +72,9 @@ class MechanismPart {
   virtual void backward(int64_t, const AttentionGradients&, const Attention&, const PartRows&,
                         const Tensor& /*dgates*/, const Tensor& /*gradients*/) {}
 
-  /// Of texts that grow: of the tokens that a layer remembers the `count` from `from` on are the
-  /// first from now on, and the only ones.
-  virtual void move_tokens(int64_t, int64_t /*from*/, int64_t /*count*/) {}
+  /// In incremental decoding: of the tokens that a layer remembers the `count` from `from` on are
+  /// the first from now on, and the only ones.
+  virtual void shift_cache(int64_t, int64_t /*from*/, int64_t /*count*/) {}
 
   /// Of a layer whose prior rotates.
   virtual Rotation rotation(int64_t) const { return {}; }
@@ -91,8 +91,8 @@ class LayerParameters {
            const char* kind);
   bool any(int64_t layer) const { return !of_layer(layer).empty(); }
   int64_t largest() const;
-  /// Those of a layer as parts of the masters, good until the next call.
-  std::span<const Tensor> theta(int64_t layer, const Tensor& masters);
+  /// Those of a layer as parts of the master weights, good until the next call.
+  std::span<const Tensor> theta(int64_t layer, const Tensor& master_weights);
   /// Likewise of the gradients; those of parameters that are not trained are empty.
   std::span<const Tensor> dtheta(int64_t layer, const Tensor& gradients);
 

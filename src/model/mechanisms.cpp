@@ -101,10 +101,10 @@ void Mechanisms::draw(const int32_t* distances, int64_t B, int64_t T) {
   for (const auto& part : parts_) part->draw(distances, B, T);
 }
 
-void Mechanisms::refresh(const Tensor& masters) {
+void Mechanisms::refresh(const Tensor& master_weights) {
   for (const auto& part : parts_) {
     if (!constants_ready_) part->upload_constants();
-    part->refresh(masters);
+    part->refresh(master_weights);
   }
   constants_ready_ = true;
 }
@@ -131,8 +131,8 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
   });
 }
 
-void Mechanisms::move_tokens(int64_t layer, int64_t from, int64_t count) {
-  for (const auto& part : parts_) part->move_tokens(layer, from, count);
+void Mechanisms::shift_cache(int64_t layer, int64_t from, int64_t count) {
+  for (const auto& part : parts_) part->shift_cache(layer, from, count);
 }
 
 Rotation Mechanisms::rotation(int64_t layer) const {

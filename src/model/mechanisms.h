@@ -31,13 +31,14 @@ class Mechanisms {
   /// random positions are fewer.
   void check_length(int64_t T) const;
 
-  /// Forms tables from the masters: once whenever they change. REQUIRES: planned and committed.
-  /// The first call takes memory, the later ones do not.
-  void refresh(const Tensor& masters);
+  /// Forms tables from the master weights: once whenever they change. REQUIRES: planned and
+  /// committed. The first call takes memory, the later ones do not.
+  void refresh(const Tensor& master_weights);
 
   /// Sets bias, mix, scale and normalizer of `a` for a layer, from q, k (rotated where the prior
   /// rotates) and `first_key` (B, T) of `a`, the gates (B, T, ParameterLayout::gate_columns()) A,
-  /// the positions (B, T) of queries in their documents, and the masters of the last refresh.
+  /// the positions (B, T) of queries in their documents, and the master weights of the last
+  /// refresh.
   void attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions);
   /// Where the backward pass of attention writes for B sequences of T tokens; absent parts stay
   /// empty.
@@ -75,7 +76,7 @@ class Mechanisms {
   /// Of the batch at hand: (draws(), B, T), where the random ones are distances; null: they count.
   void draw(const int32_t* distances, int64_t B, int64_t T);
   /// As MechanismPart's.
-  void move_tokens(int64_t layer, int64_t from, int64_t count);
+  void shift_cache(int64_t layer, int64_t from, int64_t count);
   Rotation rotation(int64_t layer) const;
   /// Fixed position embedding (T, C), where the prior has one without parameters, or empty.
   Tensor position_table() const;

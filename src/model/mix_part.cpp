@@ -1,5 +1,5 @@
-// What mixes the heads of layers: its network, which attention reads in the masters, and where the
-// gradients of the layer at hand go.
+// What mixes the heads of layers: its network, which attention reads in the master weights, and
+// where the gradients of the layer at hand go.
 
 #include <algorithm>
 
@@ -46,13 +46,13 @@ class MixPart final : public MechanismPart {
     }
   }
 
-  void refresh(const Tensor& masters) override { masters_ = masters; }
+  void refresh(const Tensor& master_weights) override { master_weights_ = master_weights; }
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
     if (!parameters_.any(layer)) return;
     const MixChoice& mix = from_.config.attention.prior.mix_of(layer);
     const bool biased = from_.config.attention.prior.of(layer).info().adds_bias();
-    const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
+    const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
     a.mix = {theta[0], theta[1], theta[2], theta[3],
              biased ? mix.info().form(mix.options) : MixForm::add_residual};
   }
@@ -70,7 +70,7 @@ class MixPart final : public MechanismPart {
  private:
   PartSource from_;
   LayerParameters parameters_;
-  Tensor masters_;                           // of the last refresh
+  Tensor master_weights_;                    // of the last refresh
   std::vector<HeadMixGradients> gradients_;  // by layer
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/element.h"
-#include "core/no_target.h"
-#include "model/product_views.h"
+#include "core/ignore_index.h"
+#include "model/projection_views.h"
 #include "model/sequence.h"
 
 namespace bamtrain {
@@ -25,8 +25,8 @@ Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backen
   for (int64_t l = 0; l < config.layers; ++l) blocks_.push_back(find_block(l));
 }
 
-void Model::set_masters(Tensor masters) {
-  masters_ = masters;
+void Model::set_master_weights(Tensor master_weights) {
+  master_weights_ = master_weights;
   const auto N = static_cast<size_t>(max_B_ * max_T_);
   host_first_key_.resize(mechanisms_.windows().size() * N);
   if (!causal()) host_last_key_.resize(host_first_key_.size());
@@ -40,7 +40,7 @@ void Model::set_masters(Tensor masters) {
   const int64_t live = max_B_ * config_.heads * live_groups(max_T_) * live_words(max_T_) *
                        static_cast<int64_t>(sizeof(int32_t));
   host_rows_.resize(static_cast<size_t>(entropy_ ? std::max(entropy_.bytes(), live) : 0));
-  for (int64_t l = 0; l < config_.layers; ++l) clear_beside_gates(l, masters_);
+  for (int64_t l = 0; l < config_.layers; ++l) clear_beside_gates(l, master_weights_);
   if (dqkv_ && layout_.gate_columns() > 0) backend_.zero(dqkv_);
 }
 
@@ -57,11 +57,11 @@ void Model::clear_beside_gates(int64_t l, const Tensor& flat) {
 }
 
 void Model::refresh() {
-  if (compute_) backend_.convert(compute_, masters_);
+  if (compute_) backend_.convert(compute_, master_weights_);
   refresh_mechanisms();
 }
 
-void Model::refresh_mechanisms() { mechanisms_.refresh(masters_); }
+void Model::refresh_mechanisms() { mechanisms_.refresh(master_weights_); }
 
 /// The part of a planned tensor that the batch at hand uses: its first N rows.
 Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
@@ -70,7 +70,7 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
                        std::optional<int64_t> document_start, const int32_t* positions,
                        const int32_t* lengths) {
   require(B <= max_B_ && T <= max_T_, "a batch within the planned size");
-  check_length(memory_.tokens() + T);
+  check_length(kv_cache_.tokens() + T);
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
   T_ = T;
@@ -139,8 +139,8 @@ Attention Model::attention_of(int64_t l) {
   const Tensor now = qkv(l);
   Attention a;
   a.q = heads_of(now, 0, H);
-  a.k = memory_ ? memory_.keys(l, B_, T_) : heads_of(now, H, K);
-  a.v = memory_ ? memory_.values(l, B_, T_) : heads_of(now, H + K, K);
+  a.k = kv_cache_ ? kv_cache_.keys(l, B_, T_) : heads_of(now, H, K);
+  a.v = kv_cache_ ? kv_cache_.values(l, B_, T_) : heads_of(now, H + K, K);
   a.first_key = of_window(first_key_, l);
   if (!causal()) a.last_key = of_window(last_key_, l);
   mechanisms_.attach(l, a, gates_of(now), positions());
@@ -159,15 +159,15 @@ Tensor Model::gates_of(const Tensor& fused) const {
 // --- forward ------------------------------------------------------------------------------------
 
 void Model::embedding_forward() {
-  Tensor table = view_of(masters_, position_embedding_);
+  Tensor table = view_of(master_weights_, position_embedding_);
   if (const Tensor fixed = mechanisms_.position_table()) table = fixed;
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
                              embed_scale(), embedding_positions(), table);
 }
 
-void Model::forward(double* attention_rows) {
+void Model::forward(double* attention_statistics) {
   embedding_forward();
-  for (int64_t l = 0; l < config_.layers; ++l) forward_block(l, attention_rows);
+  for (int64_t l = 0; l < config_.layers; ++l) forward_block(l, attention_statistics);
   norm_forward(final_, norm_, stats_, stream_behind(config_.layers - 1), branch_, final_norm_);
   if (observer_) observer_->stream(config_.layers, rows(final_));
 }
@@ -176,7 +176,7 @@ void Model::forward(double* attention_rows) {
 /// the final norm's output lands in dnorm_.
 void Model::head(const Tensor& norm, double scale, const Tensor* gradients, bool likeliest) {
   const int64_t N = norm.shape[0];
-  const Tensor w = view_of(weights(), head_), bias = view_of(masters_, head_bias_);
+  const Tensor w = view_of(weights(), head_), bias = view_of(master_weights_, head_bias_);
   for (int64_t begin = 0; begin < N; begin += chunk_) {
     const int64_t R = std::min(chunk_, N - begin);
     const auto of_chunk = [&](const Tensor& t) {
@@ -247,12 +247,12 @@ void Model::score(const int32_t* targets, double* losses, int32_t* likeliest) {
   scored_rows_.clear();
   scored_targets_.clear();
   for (int64_t n = 0; n < N; ++n) {
-    if (targets[n] == kNoTarget) continue;
+    if (targets[n] == kIgnoreIndex) continue;
     scored_rows_.push_back(static_cast<int32_t>(n));
     scored_targets_.push_back(targets[n]);
   }
   std::fill_n(losses, N, 0.0);
-  if (likeliest) std::fill_n(likeliest, N, kNoTarget);
+  if (likeliest) std::fill_n(likeliest, N, kIgnoreIndex);
   const auto R = static_cast<int64_t>(scored_rows_.size());
   if (R == 0) return;
   Tensor norm = rows(norm_);
@@ -276,13 +276,14 @@ void Model::score(const int32_t* targets, double* losses, int32_t* likeliest) {
 }
 
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
-                     std::optional<int64_t> document_start, double* losses, double* attention_rows,
-                     int32_t* likeliest, const int32_t* positions, const int32_t* lengths) {
-  require(!attention_rows || entropy_, "sums of attention's rows that were planned");
+                     std::optional<int64_t> document_start, double* losses,
+                     double* attention_statistics, int32_t* likeliest, const int32_t* positions,
+                     const int32_t* lengths) {
+  require(!attention_statistics || entropy_, "sums of attention's rows that were planned");
   require((positions != nullptr) == randomization().in_evaluation,
           "positions where evaluation draws them");
   load_batch(tokens, nullptr, b, t, document_start, positions, lengths);
-  forward(attention_rows);
+  forward(attention_statistics);
   score(targets, losses, likeliest);
 }
 
@@ -291,31 +292,31 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
   load_batch(tokens, nullptr, b, t, document_start, nullptr, lengths);
   forward();
   backend_.linear_forward(out, rows(norm_), view_of(weights(), head_),
-                          view_of(masters_, head_bias_));
+                          view_of(master_weights_, head_bias_));
 }
 
-// --- texts that grow ----------------------------------------------------------------------------
+// --- incremental decoding -----------------------------------------------------------------------
 
-void Model::begin_texts(std::span<const int64_t> padding) {
-  require(memory_ && std::ssize(padding) >= 1 && std::ssize(padding) <= max_B_,
+void Model::begin_decoding(std::span<const int64_t> padding) {
+  require(kv_cache_ && std::ssize(padding) >= 1 && std::ssize(padding) <= max_B_,
           "as many texts as were planned");
-  memory_.clear();
+  kv_cache_.clear();
   texts_ = std::ssize(padding);
   std::copy(padding.begin(), padding.end(), documents_.begin());
 }
 
-void Model::append_piece(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start) {
+void Model::prefill_chunk(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start) {
   require(texts_ >= 1, "texts that have begun");
   load_batch(tokens, nullptr, texts_, n, document_start, nullptr, nullptr);
-  memory_.make_room(backend_, n);
+  kv_cache_.make_room(backend_, n);
   forward();
-  memory_.append(n);
+  kv_cache_.append(n);
   for (size_t b = 0; b < static_cast<size_t>(texts_); ++b) documents_[b] = last_documents_[b] - n;
 }
 
 void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start,
                    Tensor out) {
-  append_piece(tokens, n, document_start);
+  prefill_chunk(tokens, n, document_start);
   if (!out) return;
   Tensor norm = rows(norm_);
   if (const int64_t R = out.shape[0]; R < texts_ * n) {
@@ -325,25 +326,26 @@ void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> docu
     norm = branch_.slice(0, 0, R);
     gather_norm(norm, scored_rows_);
   }
-  backend_.linear_forward(out, norm, view_of(weights(), head_), view_of(masters_, head_bias_));
+  backend_.linear_forward(out, norm, view_of(weights(), head_),
+                          view_of(master_weights_, head_bias_));
 }
 
 void Model::append(const int32_t* tokens, const int32_t* targets, int64_t n,
                    std::optional<int64_t> document_start, double* losses, int32_t* likeliest) {
-  append_piece(tokens, n, document_start);
+  prefill_chunk(tokens, n, document_start);
   score(targets, losses, likeliest);
 }
 
-TextMark Model::mark() {
-  const int64_t to_come = std::min(kMostAppended, memory_.longest() - memory_.tokens());
-  if (to_come > 0) memory_.make_room(backend_, to_come);
-  return {memory_.tokens(), {documents_.begin(), documents_.begin() + texts_}};
+DecodeState Model::decode_state() {
+  const int64_t to_come = std::min(kMaxPrefillChunk, kv_cache_.longest() - kv_cache_.tokens());
+  if (to_come > 0) kv_cache_.make_room(backend_, to_come);
+  return {kv_cache_.tokens(), {documents_.begin(), documents_.begin() + texts_}};
 }
 
-void Model::go_back(const TextMark& mark) {
-  require(std::ssize(mark.documents) == texts_, "a mark of these texts");
-  memory_.forget(memory_.tokens() - mark.tokens);
-  std::copy(mark.documents.begin(), mark.documents.end(), documents_.begin());
+void Model::rollback(const DecodeState& state) {
+  require(std::ssize(state.documents) == texts_, "a state of these texts");
+  kv_cache_.drop_last(kv_cache_.tokens() - state.tokens);
+  std::copy(state.documents.begin(), state.documents.end(), documents_.begin());
 }
 
 }  // namespace bamtrain

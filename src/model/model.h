@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "model/kv_cache.h"
 #include "model/layer_observer.h"
 #include "model/mechanisms.h"
 #include "model/network.h"
-#include "model/text_memory.h"
 
 namespace bamtrain {
 
@@ -61,8 +61,8 @@ struct BlockParameters {
   BranchEnd down;                         // down_proj
 };
 
-/// A place in texts that grow, to which they can go back.
-struct TextMark {
+/// A state of incremental decoding that rollback() restores.
+struct DecodeState {
   int64_t tokens = 0;
   std::vector<int64_t> documents;  // by text, where that of its last token begins, from here
 };
@@ -80,8 +80,8 @@ class Model final : public Network {
   int64_t draws() const override { return mechanisms_.draws(); }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute = Recompute::none,
-            bool attention_rows = false) override;
-  void set_masters(Tensor masters) override;
+            bool attention_statistics = false) override;
+  void set_master_weights(Tensor master_weights) override;
   void refresh() override;
   const Tensor& rounded_weights() const override { return compute_; }
   void refresh_mechanisms() override;
@@ -92,7 +92,7 @@ class Model final : public Network {
   void check_length(int64_t T) const override;
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
-                double* attention_rows = nullptr, int32_t* likeliest = nullptr,
+                double* attention_statistics = nullptr, int32_t* likeliest = nullptr,
                 const int32_t* positions = nullptr, const int32_t* lengths = nullptr) override;
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out, const int32_t* lengths = nullptr) override;
@@ -100,25 +100,23 @@ class Model final : public Network {
   /// Who sees the passes from now on; null: nobody. It outlives them.
   void observe(LayerObserver* observer) { observer_ = observer; }
 
-  // Texts that grow side by side. REQUIRES: planned for generation.
+  // Batched incremental decoding. REQUIRES: planned for generation.
 
-  /// Begins others, as many as `padding` has, at most the B that were planned: of text b the first
-  /// padding[b] tokens are none of it, so that texts of several lengths end together. No text that
-  /// has begun sees them, whatever they are.
-  void begin_texts(std::span<const int64_t> padding);
-  /// Appends n tokens, at most kMostAppended, to each of them: tokens (texts, n). Logits in P to
-  /// `out`: (texts, O) after the last token of each, or (texts n, O) after all; it may be empty.
-  /// Nothing is appended where it throws.
-  /// REQUIRES: no more tokens in all than were planned for.
+  /// Starts a batch of padding.size() sequences, at most the planned B. The first padding[b] tokens
+  /// of sequence b are left padding of any value, which no token of the sequence sees.
+  void begin_decoding(std::span<const int64_t> padding);
+  /// Appends n tokens, at most kMaxPrefillChunk, to each sequence: tokens (batch, n). Writes logits
+  /// in P to `out`: (batch, O) after the last token of each, or (batch n, O) after every token; it
+  /// may be empty. Appends nothing where it throws. REQUIRES: no more tokens in total than planned.
   void append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start, Tensor out);
-  /// The same with the losses of targets (texts, n): as evaluate().
+  /// The same with the losses of targets (batch, n), as evaluate().
   void append(const int32_t* tokens, const int32_t* targets, int64_t n,
               std::optional<int64_t> document_start, double* losses, int32_t* likeliest = nullptr);
-  /// Tokens of each text so far, with what pads it.
-  int64_t appended() const { return memory_.tokens(); }
-  /// To go back here after at most kMostAppended tokens more.
-  TextMark mark();
-  void go_back(const TextMark& mark);
+  /// Tokens of each sequence so far, padding included.
+  int64_t cached_tokens() const { return kv_cache_.tokens(); }
+  /// For rollback() after at most kMaxPrefillChunk further tokens.
+  DecodeState decode_state();
+  void rollback(const DecodeState& state);
 
  private:
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
@@ -127,19 +125,20 @@ class Model final : public Network {
   /// first_key and positions of the batch, and last_key, in host memory.
   void lay_out(const int32_t* tokens, std::optional<int64_t> document_start,
                const int32_t* lengths);
-  /// The stream after the last block and its norm: (N, C) A. attention_rows: as evaluate()'s.
-  void forward(double* attention_rows = nullptr);
+  /// The stream after the last block and its norm: (N, C) A. attention_statistics: as evaluate()'s.
+  void forward(double* attention_statistics = nullptr);
   /// Of the batch at hand, whose forward pass has run, losses and likeliest as evaluate()'s.
   void score(const int32_t* targets, double* losses, int32_t* likeliest);
-  /// Of a piece of texts, which they then have.
-  void append_piece(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start);
-  void sum_attention_rows(int64_t l, const AttentionSaved& saved, const Attention& a, double* to);
+  /// The forward pass of one prefill chunk, which the KV cache then holds.
+  void prefill_chunk(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start);
+  void sum_attention_statistics(int64_t l, const AttentionSaved& saved, const Attention& a,
+                                double* to);
 
   // --- block.cpp
-  void forward_block(int64_t l, double* attention_rows);
-  void attend(int64_t l, double* attention_rows = nullptr);
+  void forward_block(int64_t l, double* attention_statistics);
+  void attend(int64_t l, double* attention_statistics = nullptr);
   void rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse);
-  void remember(int64_t l);
+  void append_to_kv_cache(int64_t l);
   void expand(int64_t l);
   void contract(int64_t l);
   void recompute_block(int64_t l);
@@ -186,7 +185,7 @@ class Model final : public Network {
   Tensor qkv(int64_t l) const { return rows(layer(l).qkv); }
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
   /// Where products read their weights.
-  const Tensor& weights() const { return compute_ ? compute_ : masters_; }
+  const Tensor& weights() const { return compute_ ? compute_ : master_weights_; }
   Tensor rows(const Tensor& t) const;
   int64_t hidden_width() const { return (is_gated(config_.mlp.kind) ? 2 : 1) * config_.mlp.hidden; }
   double embed_scale() const {
@@ -213,8 +212,8 @@ class Model final : public Network {
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
   bool drawn_ = false;             // whether its positions, or distances, are random
-  TextMemory memory_;              // where texts grow
-  int64_t texts_ = 0;              // of those at hand
+  KvCache kv_cache_;               // of incremental decoding
+  int64_t texts_ = 0;              // sequences that are decoded
   // By sequence, where the document of the token before the batch begins, counted from the batch,
   // and that of its last; where that is past 0 the tokens before it are padding.
   std::vector<int64_t> documents_, last_documents_;
@@ -229,7 +228,7 @@ class Model final : public Network {
   // Of the rows with a target, where not all have one: which, and what they give.
   std::vector<int32_t> scored_rows_, scored_targets_, scored_likeliest_;
 
-  Tensor masters_;                        // (elements) P, the caller's
+  Tensor master_weights_;                 // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
   Tensor tokens_;                         // (N) i32
   Tensor targets_;                        // (N) i32
@@ -244,15 +243,16 @@ class Model final : public Network {
   Tensor norm_;                           // (N, C) A: after it
   Tensor stats_;                          // (N, 2) P
   Tensor logits_;                         // (chunk, O padded) P
-  Tensor dlogits_;            // (chunk, O padded) A; empty where A is P: the logits' memory serves
-  Tensor losses_;             // (N) P
-  Tensor likeliest_;          // (N) i32
-  Tensor entropy_, support_;  // (B, H, T) P: of the layer at hand, where evaluations look at them
-  Tensor dstream_;            // (N, C) A
-  Tensor dnorm_;              // (N, C) A
-  Tensor dqkv_;               // (N, W) A
-  Tensor dattention_;         // (N, Q) A
-  Tensor dactivation_;        // (N, F) A
+  Tensor dlogits_;    // (chunk, O padded) A; empty where A is P: the logits' memory serves
+  Tensor losses_;     // (N) P
+  Tensor likeliest_;  // (N) i32
+  Tensor entropy_,
+      nonzero_keys_;    // (B, H, T) P: of the layer at hand, where evaluations look at them
+  Tensor dstream_;      // (N, C) A
+  Tensor dnorm_;        // (N, C) A
+  Tensor dqkv_;         // (N, W) A
+  Tensor dattention_;   // (N, Q) A
+  Tensor dactivation_;  // (N, F) A
 };
 
 }  // namespace bamtrain

@@ -63,7 +63,7 @@ enum class Recompute { none, mlp, block };
 /// What a model keeps in memory:
 ///   training    what the backward pass reads
 ///   evaluation  no more than a forward pass needs
-///   generation  that, and every layer's keys and values of a text that grows
+///   generation  that, and the KV cache of every layer
 enum class ModelUse { training, evaluation, generation };
 
 struct MlpConfig {

@@ -4,7 +4,7 @@
 
 #include "core/checked.h"
 #include "model/model.h"
-#include "model/product_views.h"
+#include "model/projection_views.h"
 
 namespace bamtrain {
 
@@ -13,17 +13,17 @@ namespace {
 // a GPU each chunk reads and writes the gradient of the head's weight, and takes that much time of
 // a product of some thousand rows.
 constexpr int64_t kHostLogitBytes = int64_t{64} << 20, kDeviceLogitBytes = int64_t{512} << 20;
-// Of texts that grow, most of which ask for a few rows.
+// In incremental decoding, most of which ask for a few rows.
 constexpr int64_t kTextLogitBytes = int64_t{16} << 20;
 constexpr int64_t kSmallestChunk = 64;
 }  // namespace
 
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
-                 bool attention_rows) {
+                 bool attention_statistics) {
   const bool training = use == ModelUse::training, generation = use == ModelUse::generation;
   require(!generation || causal(), "texts of causal attention");
   const int64_t longest = T;
-  if (generation) T = std::min(longest, kMostAppended);
+  if (generation) T = std::min(longest, kMaxPrefillChunk);
   const Dtype A = dtype_, P = backend_.parameter_dtype();
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
@@ -55,10 +55,10 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
   arena.add("head.losses", &losses_, P, {N});
   arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
-  if (generation) memory_.plan(arena, config_, mechanisms_, B, longest, A);
-  if (attention_rows) {
+  if (generation) kv_cache_.plan(arena, config_, mechanisms_, B, longest, A);
+  if (attention_statistics) {
     arena.add("activations.entropy", &entropy_, P, {B, H, T});
-    arena.add("activations.support", &support_, P, {B, H, T});
+    arena.add("activations.support", &nonzero_keys_, P, {B, H, T});
   }
   if (training) {
     if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, logits_stride()});
@@ -76,7 +76,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .K = config_.kv_heads,
       .D = config_.head_dim(),
       .C = C,
-      .grows = generation,
+      .incremental = generation,
       .past = longest - T,
       .backward = training,
       .F = F,
@@ -89,7 +89,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .bidirectional = !causal(),
       .general_attention = !traits_of(mechanisms_.normalizer()).fused,
       .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
-      .attention_statistics = attention_rows,
+      .attention_statistics = attention_statistics,
       .activations = A};
   mechanisms_.add_workspace(scratch);
   backend_.plan(arena, scratch);

@@ -14,16 +14,16 @@
 namespace bamtrain {
 
 /// What an evaluation says of a head's attention in a sequence: sums over its rows
-/// (Backend::attention_statistics), and counts of tiles (ops/live_tiles.h).
-enum class AttentionNumber { entropy, support, live_tiles, visible_tiles };
-constexpr int64_t kAttentionNumbers = 4;
+/// (Backend::attention_statistics), and counts of tiles (ops/nonzero_blocks.h).
+enum class AttentionStatistic { entropy, nonzero_keys, nonzero_blocks, visible_blocks };
+constexpr int64_t kAttentionStatistics = 4;
 
 /// How many sequences of `length` tokens an evaluation passes at a time: 8,192 tokens, one sequence
 /// at least.
 int64_t evaluation_batch(int64_t length);
 
 /// A key of Backend::repeat, of the work on sequences of T tokens whose gradients lie in `memory`.
-int64_t repetition(const void* memory, int64_t T);
+int64_t graph_key(const void* memory, int64_t T);
 
 class Network {
  public:
@@ -37,26 +37,26 @@ class Network {
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
   /// ModelUse::generation, of a decoder, for B texts of up to T.
-  /// attention_rows: evaluate() is asked for their sums.
+  /// attention_statistics: evaluate() is asked for their sums.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
-                    Recompute recompute = Recompute::none, bool attention_rows = false) = 0;
+                    Recompute recompute = Recompute::none, bool attention_statistics = false) = 0;
 
-  /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
-  /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
-  /// REQUIRES: planned and committed.
-  virtual void set_masters(Tensor masters) = 0;
+  /// The weights to compute with: master_weights (flat, P), which the caller owns and may change;
+  /// call refresh() after every change. From the second refresh() on, no member but logits takes
+  /// memory. REQUIRES: planned and committed.
+  virtual void set_master_weights(Tensor master_weights) = 0;
   virtual void refresh() = 0;
-  /// The copy of the masters that products read, (elements) A; empty where A is P. Who changes both
-  /// calls refresh_mechanisms() in place of refresh().
+  /// The copy of the master weights that products read, (elements) A; empty where A is P. Who
+  /// changes both calls refresh_mechanisms() in place of refresh().
   virtual const Tensor& rounded_weights() const = 0;
   virtual void refresh_mechanisms() = 0;
 
   /// The micro-batch of the next forward_backward(): B sequences of T tokens, B as planned and T at
-  /// most, tokens and targets (B, T) i32 in host memory, targets that count for nothing kNoTarget.
-  /// `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them, null elsewhere.
-  /// They do not restart with documents: a rotation knows differences alone, and within a document
-  /// those are the subset's. lengths (B), 1 to T, needed where attention is not causal: tokens of
-  /// each sequence, behind which no other row sees anything.
+  /// most, tokens and targets (B, T) i32 in host memory, targets that count for nothing
+  /// kIgnoreIndex. `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them,
+  /// null elsewhere. They do not restart with documents: a rotation knows differences alone, and
+  /// within a document those are the subset's. lengths (B), 1 to T, needed where attention is not
+  /// causal: tokens of each sequence, behind which no other row sees anything.
   virtual void load(const int32_t* tokens, const int32_t* targets, int64_t T,
                     std::optional<int64_t> document_start, const int32_t* positions = nullptr,
                     const int32_t* lengths = nullptr) = 0;
@@ -68,14 +68,14 @@ class Network {
   /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
   virtual void check_length(int64_t T) const = 0;
 
-  /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
-  /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
-  /// as AttentionNumber says. likeliest, where given: (b * t), the class that is likeliest at each
-  /// place with a target, kNoTarget elsewhere. positions (draws(), b, t): as load()'s, where
-  /// randomization().in_evaluation. lengths (b): as load()'s.
+  /// Token losses (b * t), 0 where the target is kIgnoreIndex, for b <= B sequences of t <= T
+  /// tokens, written to losses[b * t]. attention_statistics, where given: (b, layers,
+  /// kAttentionStatistics, heads), as AttentionStatistic says. likeliest, where given: (b * t), the
+  /// class that is likeliest at each place with a target, kIgnoreIndex elsewhere. positions
+  /// (draws(), b, t): as load()'s, where randomization().in_evaluation. lengths (b): as load()'s.
   virtual void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                         std::optional<int64_t> document_start, double* losses,
-                        double* attention_rows = nullptr, int32_t* likeliest = nullptr,
+                        double* attention_statistics = nullptr, int32_t* likeliest = nullptr,
                         const int32_t* positions = nullptr, const int32_t* lengths = nullptr) = 0;
 
   /// Logits (b * t, O) in P, at positions that count, for tests and small exports. lengths (b) as

@@ -26,10 +26,11 @@ class NormalizerPart final : public MechanismPart {
     if (use == ModelUse::training) arena.add("mechanisms.dalpha", &dalpha_, P, {B, H, T});
   }
 
-  void refresh(const Tensor& masters) override {
-    masters_ = masters;
+  void refresh(const Tensor& master_weights) override {
+    master_weights_ = master_weights;
     for (int64_t l = 0; form_.learned && l < from_.config.layers; ++l) {
-      from_.backend.mechanisms().run(AlphaForward{alphas(l), parameters_.theta(l, masters)[0]});
+      from_.backend.mechanisms().run(
+          AlphaForward{alphas(l), parameters_.theta(l, master_weights)[0]});
     }
   }
 
@@ -43,7 +44,7 @@ class NormalizerPart final : public MechanismPart {
                 const Tensor&, const Tensor& gradients) override {
     if (!g.dalpha) return;
     from_.backend.mechanisms().run(AlphaBackward{parameters_.dtheta(layer, gradients)[0], g.dalpha,
-                                                 parameters_.theta(layer, masters_)[0]});
+                                                 parameters_.theta(layer, master_weights_)[0]});
   }
 
  private:
@@ -54,9 +55,9 @@ class NormalizerPart final : public MechanismPart {
   PartSource from_;
   NormalizerForm form_;
   LayerParameters parameters_;
-  Tensor masters_;  // of the last refresh
-  Tensor alphas_;   // (layers, H) P
-  Tensor dalpha_;   // (B, H, T) P
+  Tensor master_weights_;  // of the last refresh
+  Tensor alphas_;          // (layers, H) P
+  Tensor dalpha_;          // (B, H, T) P
 };
 
 }  // namespace

@@ -53,7 +53,7 @@ class ScalePart final : public MechanismPart {
     }
   }
 
-  void refresh(const Tensor& masters) override { masters_ = masters; }
+  void refresh(const Tensor& master_weights) override { master_weights_ = master_weights; }
 
   void attach(int64_t layer, Attention& a, const PartRows& rows) override {
     const Tensor t = rows_of(rows_, a.first_key.shape[0], from_.config.heads, a.first_key.shape[1]);
@@ -66,7 +66,7 @@ class ScalePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                 const PartRows& rows, const Tensor& dgates, const Tensor& gradients) override {
     Backend& backend = from_.backend;
-    const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
+    const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
     if (info_.is<AdaptiveKind>()) {
       backend.mechanisms().run(GatedRowsBackward{dgates, dtheta, g.dscale, rows.gates, a.first_key,
@@ -81,11 +81,12 @@ class ScalePart final : public MechanismPart {
   void form(int64_t layer, const Tensor& t, const Attention& a, const Tensor& gates) {
     Backend& backend = from_.backend;
     if (info_.is<LengthKind>()) {
-      backend.mechanisms().run(
-          ScaleForward{t, a.first_key, use(layer), parameters_.theta(layer, masters_), a.last_key});
+      backend.mechanisms().run(ScaleForward{t, a.first_key, use(layer),
+                                            parameters_.theta(layer, master_weights_), a.last_key});
     } else if (info_.is<AdaptiveKind>()) {
       backend.mechanisms().run(GatedRowsForward{t, gates, a.first_key, gated(layer),
-                                                parameters_.theta(layer, masters_), a.last_key});
+                                                parameters_.theta(layer, master_weights_),
+                                                a.last_key});
     } else {
       backend.attention_entropy(t, a);
       backend.mechanisms().run(EntropyScale{t, t, use(layer).first_head});
@@ -104,7 +105,7 @@ class ScalePart final : public MechanismPart {
   LayerParameters parameters_;
   std::vector<int64_t> first_heads_;  // by layer: t = 1 in the heads before
   std::vector<bool> on_bias_;         // by layer
-  Tensor masters_;                    // of the last refresh
+  Tensor master_weights_;             // of the last refresh
   Tensor rows_, drows_;               // (B, H, T) P: t of the layer at hand, and its gradient
 };
 

@@ -1,9 +1,9 @@
 // Priors of family sums: running sums of gates. Texts that grow keep those of the tokens whose keys
 // they keep.
 
+#include "model/kv_cache_capacity.h"
 #include "model/mechanism_part.h"
 #include "model/mechanisms.h"
-#include "model/remembered.h"
 
 namespace bamtrain {
 
@@ -35,16 +35,16 @@ class SumsPart final : public MechanismPart {
       if (remembers_ && !layers_.has(layer)) continue;
       const int64_t window = layer_window(from_.config, layer, from_.training_length);
       arena.add("mechanisms.sums", &sums_[l], Dtype::f64,
-                {B, H, remembers_ ? remembered_tokens(window, T) : T});
+                {B, H, remembers_ ? kv_cache_capacity(window, T) : T});
     }
     if (use == ModelUse::training) {
       arena.add("mechanisms.dsums", &dsums_, from_.backend.parameter_dtype(), {B, H, T});
     }
   }
 
-  void refresh(const Tensor& masters) override { masters_ = masters; }
-  void move_tokens(int64_t layer, int64_t from, int64_t count) override {
-    if (layers_.has(layer)) move_to_front(from_.backend, sums_of(layer), 2, from, count);
+  void refresh(const Tensor& master_weights) override { master_weights_ = master_weights; }
+  void shift_cache(int64_t layer, int64_t from, int64_t count) override {
+    if (layers_.has(layer)) shift_to_front(from_.backend, sums_of(layer), 2, from, count);
   }
 
   void attach(int64_t layer, Attention& a, const PartRows& rows) override {
@@ -56,7 +56,7 @@ class SumsPart final : public MechanismPart {
     const Tensor sums = remembers_ ? of_layer.slice(0, 0, B).slice(2, 0, past + T)
                                    : Tensor(of_layer.data, of_layer.dtype, {B, H, T});
     from_.backend.mechanisms().run(SumsForward{sums.slice(2, past, T), rows.gates,
-                                               bias(layer, masters_),
+                                               bias(layer, master_weights_),
                                                past > 0 ? sums.slice(2, past - 1, 1) : Tensor()});
     a.bias = TokenBias{sums, biases_[l]};
   }
@@ -70,7 +70,7 @@ class SumsPart final : public MechanismPart {
     if (!layers_.has(layer)) return;
     from_.backend.mechanisms().run(SumsBackward{dgates, bias(layer, gradients),
                                                 std::get<TokenBiasGradients>(g.bias).dnumbers,
-                                                rows.gates, bias(layer, masters_)});
+                                                rows.gates, bias(layer, master_weights_)});
   }
 
  private:
@@ -86,7 +86,7 @@ class SumsPart final : public MechanismPart {
   std::vector<Formula> biases_;         // by layer
   std::vector<double> content_scales_;  // likewise
   bool remembers_ = false;
-  Tensor masters_;            // of the last refresh
+  Tensor master_weights_;     // of the last refresh
   std::vector<Tensor> sums_;  // (B, H, T) f64: S of the layer at hand; generation: of each layer
   Tensor dsums_;              // (B, H, T) P
 };

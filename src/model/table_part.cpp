@@ -38,11 +38,12 @@ class TablePart final : public MechanismPart {
     if (use == ModelUse::training) arena.add("mechanisms.dtable", &dtable_, P, {H, distances(T)});
   }
 
-  void refresh(const Tensor& masters) override {
-    masters_ = masters;
+  void refresh(const Tensor& master_weights) override {
+    master_weights_ = master_weights;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.mechanisms().run(TableForward{table(l), use(l), parameters_.theta(l, masters)});
+      from_.backend.mechanisms().run(
+          TableForward{table(l), use(l), parameters_.theta(l, master_weights)});
     }
   }
 
@@ -81,9 +82,9 @@ class TablePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer) || !parameters_.any(layer)) return;
-    from_.backend.mechanisms().run(TableBackward{parameters_.dtheta(layer, gradients),
-                                                 std::get<TableBiasGradients>(g.bias).dtable,
-                                                 use(layer), parameters_.theta(layer, masters_)});
+    from_.backend.mechanisms().run(TableBackward{
+        parameters_.dtheta(layer, gradients), std::get<TableBiasGradients>(g.bias).dtable,
+        use(layer), parameters_.theta(layer, master_weights_)});
   }
 
  private:
@@ -113,7 +114,7 @@ class TablePart final : public MechanismPart {
   std::vector<char> host_table_;    // (H, distances) P: of the layer at hand, on its way
   int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
   Tensor random_tables_;            // (those, H, distances) P; of a shorter batch its in the same
-  Tensor masters_;                  // of the last refresh
+  Tensor master_weights_;           // of the last refresh
   Tensor tables_;                   // (parts, H, distances) P
   Tensor dtable_;  // (H, distances) P; of a shorter batch (H, its distances) in the same memory
 };

@@ -4,9 +4,9 @@
 // r is (T, H D) in every layer. In training and evaluation layers share the memory of one, and it
 // is formed anew where a layer's attention is at hand: at T 8,192 with 12 layers of 768 channels
 // all of them would be 300 MB, where an evaluation keeps nothing else by layer, and the product is
-// a twelfth of a layer's for a single sequence. A text that grows keeps those of all layers, half
-// of what its keys and values take in fp32 where every head has keys of its own: its tokens come
-// one by one. They are formed as the text needs them, at least as many again as there are.
+// a twelfth of a layer's for a single sequence. Incremental decoding keeps those of all layers,
+// half of what its keys and values take in fp32 where every head has keys of its own: its tokens
+// come one by one. They are formed as the text needs them, at least as many again as there are.
 
 #include <algorithm>
 #include <vector>
@@ -82,8 +82,8 @@ class TransformerXlPart final : public MechanismPart {
       from_.backend.upload(drawn_sinusoids(l), drawn_rows_.data());
     }
   }
-  void refresh(const Tensor& masters) override {
-    masters_ = masters;
+  void refresh(const Tensor& master_weights) override {
+    master_weights_ = master_weights;
     formed_.assign(static_cast<size_t>(layers_.parts()), 0);
   }
 
@@ -98,7 +98,7 @@ class TransformerXlPart final : public MechanismPart {
       form(layer, formed, std::max(end, ahead));
       formed = std::max(end, ahead);
     }
-    const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
+    const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
     a.bias = RelativeBias{by_head(r(layer, begin, end)), theta[1], theta[2]};
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
@@ -136,7 +136,7 @@ class TransformerXlPart final : public MechanismPart {
   }
   void form(int64_t layer, int64_t begin, int64_t end) {
     from_.backend.linear_forward(r(layer, begin, end), sinusoids(layer, begin, end),
-                                 parameters_.theta(layer, masters_)[0], {});
+                                 parameters_.theta(layer, master_weights_)[0], {});
   }
 
   /// Rows [begin, end) of those of the plan, of the distances of the batch at hand where these are
@@ -159,7 +159,7 @@ class TransformerXlPart final : public MechanismPart {
   LayerParameters parameters_;
   double (*sinusoid_)(int64_t, int64_t, int64_t) = nullptr;  // TransformerXlFamily's
   bool keeps_ = false;                                       // r of every layer
-  Tensor masters_;                                           // of the last refresh
+  Tensor master_weights_;                                    // of the last refresh
   std::vector<int64_t> formed_;     // by part, the end of the rows of r_ since then
   Tensor sinusoids_;                // (distances, C) P
   std::vector<int64_t> random_of_;  // by layer, a number in random_sinusoids_; -1: none

@@ -30,7 +30,7 @@ void HostBackend::download(void* dst, Tensor src) {
   std::memcpy(dst, src.data, static_cast<size_t>(src.bytes()));
 }
 
-void HostBackend::repeat(int64_t, const std::function<void()>& work) { work(); }
+void HostBackend::run_captured(int64_t, const std::function<void()>& work) { work(); }
 
 void HostBackend::copy(Tensor dst, Tensor src) {
   require(dst.dtype == src.dtype && dst.rank == src.rank && dst.shape == src.shape,

@@ -17,7 +17,7 @@ class HostBackend : public Backend {
   void upload(Tensor dst, const void* src) override;
   void download(void* dst, Tensor src) override;
   void synchronize() override;
-  void repeat(int64_t key, const std::function<void()>& work) override;
+  void run_captured(int64_t key, const std::function<void()>& work) override;
   std::unique_ptr<PeerLink> connect(const Peers& peers) override;
   void copy(Tensor dst, Tensor src) override;
   /// In index order.

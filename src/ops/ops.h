@@ -28,7 +28,7 @@ namespace bamtrain {
 /// The largest shapes that a backend's scratch must serve.
 struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
-  bool grows = false;  // whether Attention has keys of a past, past + T with its rows at most
+  bool incremental = false;  // whether Attention has keys of a past, past + T with its rows at most
   int64_t past = 0;
   bool backward = true;
   int64_t F = 0;          // width of the mlp's activation
@@ -51,9 +51,9 @@ struct WorkspaceShape {
   Dtype activations = Dtype::f32;
 };
 
-/// What of a fused update over a flat range of parameters stays from step to step. The rest are
-/// the OptimizerFactors of ops/optimizer_math.h.
-struct OptimizerRule {
+/// Step-independent optimizer hyperparameters of a contiguous parameter range. The others are the
+/// OptimizerFactors of ops/optimizer_math.h.
+struct OptimizerHyperparameters {
   double beta1 = 0, beta2 = 0, eps = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // of a weight
 };
@@ -85,7 +85,7 @@ class Backend {
   /// may record what the first calls with this key do and replay it later without running `work`:
   /// the operations and all their arguments must be the same at every call with the same key, the
   /// contents of tensors need not.
-  virtual void repeat(int64_t key, const std::function<void()>& work) = 0;
+  virtual void run_captured(int64_t key, const std::function<void()>& work) = 0;
 
   /// The connection of this backend's memory with that of the other processes, which all call this;
   /// null where the memory is the host's. What it does is an operation like those below. It must
@@ -172,19 +172,19 @@ class Backend {
   virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights that the
   /// forward pass of `a` formed, scale and normalizer included; those that do not sum to 1 are not
-  /// divided by their sum. support (B, H, T) P: how many keys have weight. What underflows has
+  /// divided by their sum. nonzero_keys (B, H, T) P: how many keys have weight. What underflows has
   /// some: softmax gives weight to every visible key, stick-breaking to all but the row's own.
   /// saved: as the forward pass left it. REQUIRES: no past; v is not read;
   /// WorkspaceShape::attention_statistics.
-  virtual void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
-                                    const Attention& a) = 0;
+  virtual void attention_statistics(Tensor entropy, Tensor nonzero_keys,
+                                    const AttentionSaved& saved, const Attention& a) = 0;
 
   // --- loss -------------------------------------------------------------------------------------
 
-  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32; kNoTarget: 0.
-  /// Where dlogits (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot), 0
-  /// where there is no target. Rows of both may be strided; what lies between them is left alone or
-  /// set to zero.
+  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32; kIgnoreIndex:
+  /// 0. Where dlogits (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot),
+  /// 0 where there is no target. Rows of both may be strided; what lies between them is left alone
+  /// or set to zero.
   virtual void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                              double scale) = 0;
 
@@ -204,7 +204,8 @@ class Backend {
   /// (kOptimizerFactors) f64: those of the step, in this backend's memory. (RAdam: Liu et al. 2020
   /// with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
   virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                              Tensor factor, Tensor factors, const OptimizerRule& rule) = 0;
+                              Tensor factor, Tensor factors,
+                              const OptimizerHyperparameters& rule) = 0;
 };
 
 }  // namespace bamtrain

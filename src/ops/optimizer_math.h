@@ -17,7 +17,7 @@ struct OptimizerStep {
   OptimizerKind kind = OptimizerKind::adamw;
   int64_t step = 1;                 // t, from 1
   double lr = 0, weight_decay = 0;  // decoupled: w -= lr * weight_decay * w before the step
-  OptimizerRule rule;
+  OptimizerHyperparameters rule;
 };
 
 /// w -= decay * w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;

@@ -48,7 +48,7 @@ ChoiceFile read_choice_file(const std::string& path, const ChoiceFormat* format,
   return file;
 }
 
-void lead_in(ChoiceFile* file, const std::string& shots_path, int64_t shots) {
+void prepend_few_shot(ChoiceFile* file, const std::string& shots_path, int64_t shots) {
   std::map<std::string, Shots> groups;
   if (shots > 0) groups = shots_of(read_choice_file(shots_path, file->format, INT64_MAX), shots);
   for (ChoiceExample& e : file->examples) {

@@ -23,6 +23,6 @@ ChoiceFile read_choice_file(const std::string& path, const ChoiceFormat* format,
 /// Puts what stands before every question in front of its contexts: its lead and `shots` solved
 /// ones, the first of the file at `shots_path` that are of its group. Error (ExitCode::data): that
 /// file has fewer, or as read_choice_file. No shots, no file.
-void lead_in(ChoiceFile* file, const std::string& shots_path, int64_t shots);
+void prepend_few_shot(ChoiceFile* file, const std::string& shots_path, int64_t shots);
 
 }  // namespace bamtrain

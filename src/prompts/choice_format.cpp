@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/closest_match.h"
 #include "core/join.h"
-#include "core/nearest.h"
 
 namespace bamtrain {
 

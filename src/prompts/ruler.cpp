@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/closest_match.h"
 #include "core/error.h"
 #include "core/join.h"
-#include "core/nearest.h"
 #include "prompts/common_words.h"
 #include "prompts/frequent_words.h"
 #include "prompts/variable_tracking.h"

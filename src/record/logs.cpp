@@ -17,7 +17,7 @@ std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
   for (const Parameter& p : trainer.layout().all()) {
     if (!is_mechanism(p.group)) continue;
     std::vector<float> values(static_cast<size_t>(p.size));
-    trainer.backend().download(values.data(), trainer.masters().slice(0, p.offset, p.size));
+    trainer.backend().download(values.data(), trainer.master_weights().slice(0, p.offset, p.size));
     out.push_back({&p, std::move(values)});
   }
   return out;
@@ -36,8 +36,8 @@ nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters) {
 
 nlohmann::ordered_json attention_json(const AttentionMeans& means) {
   return {{"entropy", means.entropy},
-          {"support", means.support},
-          {"live_tiles", means.live_tiles},
+          {"support", means.nonzero_keys},
+          {"live_tiles", means.nonzero_blocks},
           {"windows", means.windows}};
 }
 

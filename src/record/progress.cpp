@@ -44,7 +44,7 @@ int64_t resident_bytes() {
   return n == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
 }
 
-double plausible_share(double share) {
+double plausible_mfu(double share) {
   return share >= kLeastShare && share <= kLargestShare ? share : 0;
 }
 
@@ -96,11 +96,11 @@ double Progress::tokens_per_second() const {
   return elapsed > 0 ? static_cast<double>(tokens_) / elapsed : 0;
 }
 
-void Progress::take_matrix_rate(double rate) { matrix_rate_ = std::max(matrix_rate_, rate); }
+void Progress::take_peak_matmul(double rate) { peak_matmul_ = std::max(peak_matmul_, rate); }
 
-double Progress::matrix_rate_share() const {
-  if (!(matrix_rate_ > 0)) return 0;
-  return plausible_share(tokens_per_second() * flops_per_token_ / matrix_rate_);
+double Progress::mfu() const {
+  if (!(peak_matmul_ > 0)) return 0;
+  return plausible_mfu(tokens_per_second() * flops_per_token_ / peak_matmul_);
 }
 
 ProgressState Progress::state(const StepResult& s) const {
@@ -108,13 +108,7 @@ ProgressState Progress::state(const StepResult& s) const {
   const double of_step =
       static_cast<double>(tokens_) / static_cast<double>(std::max<int64_t>(done_, 1));
   const double left = static_cast<double>(steps_ - s.step) * of_step;
-  return {s,
-          steps_,
-          smoothed_,
-          rate,
-          matrix_rate_share(),
-          resident_bytes(),
-          rate > 0 ? left / rate : 0,
+  return {s,           steps_, smoothed_, rate, mfu(), resident_bytes(), rate > 0 ? left / rate : 0,
           std::nullopt};
 }
 
@@ -147,16 +141,16 @@ std::string Progress::erasure() const {
 void Progress::print_line(const ProgressState& s) {
   if (terminal_.live()) {
     const std::string line = progress_line(s, terminal_.columns());
-    tell_as_it_is(erasure() + line);
+    print_status_unescaped(erasure() + line);
     live_ = line.size();
   } else {
-    tell(progress_line(s, std::string::npos) + "\n");
+    print_status(progress_line(s, std::string::npos) + "\n");
   }
 }
 
 void Progress::note(const std::string& text) {
   if (quiet_) return;
-  tell_as_it_is(erasure() + printable(text) + "\n");
+  print_status_unescaped(erasure() + printable(text) + "\n");
   live_ = 0;
 }
 
@@ -165,7 +159,7 @@ void Progress::finish() {
   ProgressState s = state(*last_);
   s.total_seconds = total_seconds();
   print_line(s);
-  if (live_ > 0) tell("\n");
+  if (live_ > 0) print_status("\n");
   live_ = 0;
 }
 

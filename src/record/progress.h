@@ -18,15 +18,15 @@ struct ProgressState {
   int64_t steps = 0;
   double smoothed = 0;  // loss
   double tokens_per_second = 0;
-  double share = 0;            // of the matrix rate; 0: unknown
+  double share = 0;            // MFU; 0: unknown
   int64_t resident_bytes = 0;  // memory of this process
   double seconds_left = 0;
   std::optional<double> total_seconds = std::nullopt;  // of the run, once its steps have ended
 };
 
-/// A run's share of the matrix rate, and 0, unknown, where it says that the rate was measured at a
-/// bad moment, or is none to compare with: above 1, or below 0.05.
-double plausible_share(double share);
+/// `share`, or 0 (unknown) where it is above 1 or below 0.05: the peak was measured at a bad
+/// moment, or is none to compare with.
+double plausible_mfu(double share);
 
 /// "120/19251 loss 6.1234 (6.2345) |g| 0.51 lr 1.0e-03 eta 2d03h 123k tok/s (82%) 3.1G", or as many
 /// of these as `columns` hold with one to spare; "total 2d03h" in the place of eta once the steps
@@ -44,9 +44,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// FLOP/s of matrix products as measured here (run/matrix_rate.h), by all processes together.
+  /// FLOP/s of matrix products as measured here (run/peak_matmul.h), by all processes together.
   /// The best of all that were told holds; unknown before.
-  void take_matrix_rate(double rate);
+  void take_peak_matmul(double rate);
 
   /// Steps that have ended since the last call: at least one.
   void steps(std::span<const StepResult> ended);
@@ -60,7 +60,7 @@ class Progress {
   // Since this was constructed.
   double seconds() const;
   double tokens_per_second() const;
-  double matrix_rate_share() const;  // of the FLOPs that tokens need in the matrix rate; 0: unknown
+  double mfu() const;  // of the measured peak matmul throughput; 0: unknown
 
  private:
   ProgressState state(const StepResult& s) const;
@@ -70,7 +70,7 @@ class Progress {
 
   using Clock = std::chrono::steady_clock;
   int64_t first_step_, steps_;
-  double flops_per_token_, seconds_before_, matrix_rate_ = 0;
+  double flops_per_token_, seconds_before_, peak_matmul_ = 0;
   bool quiet_;
   Terminal terminal_;
   Clock::time_point start_, last_print_;

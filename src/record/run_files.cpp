@@ -21,10 +21,12 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return s + ")";
 }
 
-std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& masters) {
+std::vector<NamedTensor> model_tensors(const ParameterLayout& layout,
+                                       const Tensor& master_weights) {
   std::vector<NamedTensor> out;
   for (const Parameter& p : layout.all()) {
-    out.push_back({p.name, masters.dtype, p.shape, masters.slice(0, p.offset, p.size).data});
+    out.push_back(
+        {p.name, master_weights.dtype, p.shape, master_weights.slice(0, p.offset, p.size).data});
   }
   return out;
 }

@@ -16,8 +16,8 @@ namespace bamtrain {
 /// A tensor's shape in messages: "(4, 16)".
 std::string shape_text(const std::vector<int64_t>& shape);
 
-/// The parameters in the flat buffer `masters`, under their own names.
-std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& masters);
+/// The parameters in the flat buffer `master_weights`, under their own names.
+std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& master_weights);
 
 /// The moments of trained parameters: NAME.exp_avg and NAME.exp_avg_sq.
 std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const Tensor& first,

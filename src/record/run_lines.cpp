@@ -42,8 +42,8 @@ AttentionRecord attention_record(const JsonObject& attention) {
                             by_layer(attention, "support"),
                             {}};
   if (!attention.has("live_tiles")) return record;  // of an earlier program
-  record.live_tiles = by_layer(attention, "live_tiles");
-  for (const std::vector<double>& heads : record.live_tiles) {
+  record.nonzero_blocks = by_layer(attention, "live_tiles");
+  for (const std::vector<double>& heads : record.nonzero_blocks) {
     for (double share : heads) {
       if (share >= 0 && share <= 1) continue;
       (attention.where() / "live_tiles").refuse("shares from 0 to 1", json(share).dump());

@@ -26,7 +26,7 @@ StandardError standard_error(const JsonObject& row, const char* key);
 struct MetricsLine {
   int64_t step = 0;
   double tokens, loss, lr, grad_norm, tokens_per_second;
-  double validation_loss, seconds, matrix_rate_share;
+  double validation_loss, seconds, mfu;
   StandardError validation_loss_error = std::nullopt;
   double data_wait = std::numeric_limits<double>::quiet_NaN();  // ms
   // Of a task: shares of places and of whole sequences.
@@ -42,8 +42,8 @@ using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
 /// "attention" of metrics.jsonl.
 struct AttentionRecord {
   int64_t windows = 0;
-  HeadMeans entropy, support;
-  HeadMeans live_tiles;  // empty where an earlier program wrote the line
+  HeadMeans entropy, nonzero_keys;
+  HeadMeans nonzero_blocks;  // empty where an earlier program wrote the line
 };
 
 /// All that a line of metrics.jsonl says.

@@ -37,11 +37,11 @@ void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& l
 }  // namespace
 
 std::vector<NamedChart> attention_charts(const Runs& runs) {
-  Chart entropy, support, live_tiles;
+  Chart entropy, nonzero_keys, nonzero_blocks;
   entropy.title = "entropy of attention, nats";
-  support.title = "support of attention, keys";
-  live_tiles.title = "live tiles of attention, %";
-  for (Chart* chart : {&entropy, &support, &live_tiles}) {
+  nonzero_keys.title = "support of attention, keys";
+  nonzero_blocks.title = "live tiles of attention, %";
+  for (Chart* chart : {&entropy, &nonzero_keys, &nonzero_blocks}) {
     chart->x_title = "layer";
     chart->from_zero = true;
   }
@@ -50,16 +50,16 @@ std::vector<NamedChart> attention_charts(const Runs& runs) {
     if (!of) continue;
     const auto style = static_cast<int>(n);
     add_run(entropy, runs[n].name, style, of->entropy, "nats");
-    add_run(support, runs[n].name, style, of->support, "keys");
-    HeadMeans percent = of->live_tiles;
+    add_run(nonzero_keys, runs[n].name, style, of->nonzero_keys, "keys");
+    HeadMeans percent = of->nonzero_blocks;
     for (std::vector<double>& heads : percent) {
       for (double& share : heads) share *= 100;
     }
-    add_run(live_tiles, runs[n].name, style, percent, "%");
+    add_run(nonzero_blocks, runs[n].name, style, percent, "%");
   }
   return {{"attention-entropy", std::move(entropy)},
-          {"attention-support", std::move(support)},
-          {"attention-live-tiles", std::move(live_tiles)}};
+          {"attention-support", std::move(nonzero_keys)},
+          {"attention-live-tiles", std::move(nonzero_blocks)}};
 }
 
 std::string attention_section(const Runs& runs) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/look.h"
+#include "report/chart_style.h"
 #include "report/markup.h"
 
 namespace bamtrain {
@@ -25,7 +25,7 @@ size_t length_of(const std::string& utf8) {
 /// The coordinates of a chart.
 struct Frame {
   ChartAxes axes;
-  const Look& look;
+  const ChartStyle& look;
 
   double x(double v) const {
     return rounded(look.left + axes.x.share(v) * (look.right - look.left));
@@ -36,9 +36,9 @@ struct Frame {
 };
 
 /// By the classes of a page's style sheet.
-class PageLook : public Look {
+class PageChartStyle : public ChartStyle {
  public:
-  explicit PageLook(const Chart& chart) {
+  explicit PageChartStyle(const Chart& chart) {
     left = kChartLeft, right = kChartWidth - kChartRight, top = kChartTop, bottom = kChartBottom;
     width = kChartWidth;
     x_title = kChartHeight - 6;
@@ -101,7 +101,7 @@ std::string text_of(double x, double y, const std::string& attributes, const std
 }
 
 std::string marks(const Chart& chart, const Frame& frame) {
-  const Look& look = frame.look;
+  const ChartStyle& look = frame.look;
   std::string out;
   double end = -INFINITY;  // of the text before, above the plot: what would touch it is left out
   for (const Mark& m : chart.marks) {
@@ -125,7 +125,7 @@ std::string marks(const Chart& chart, const Frame& frame) {
 }
 
 std::string grid(const Chart& chart, const Frame& frame) {
-  const Look& look = frame.look;
+  const ChartStyle& look = frame.look;
   std::string out;
   for (const double v : ticks(frame.axes.y, look.most_y)) {
     const double y = frame.y(v);
@@ -216,8 +216,8 @@ std::string band(const Series& s, const Frame& frame, int columns) {
     return line_of(frame.x(low[0].x), frame.y(low[0].y), frame.x(high[0].x), frame.y(high[0].y),
                    frame.look.attributes(Part::error, s.style));
   }
-  low = thinned(low, frame.axes.x, columns);
-  high = thinned(high, frame.axes.x, columns);
+  low = downsampled(low, frame.axes.x, columns);
+  high = downsampled(high, frame.axes.x, columns);
   std::reverse(low.begin(), low.end());
   return fmt::format("<polygon{} data-spread=\"{}\" points=\"{} {}\"/>\n",
                      frame.look.attributes(Part::band, s.style), values, coordinates(high, frame),
@@ -230,10 +230,11 @@ std::string draw(const Series& s, const Frame& frame) {
   if (!s.line) {
     return bars + fmt::format("<g{}>\n", values_of(s, s.points)) + markers_of(s, frame) + "</g>\n";
   }
-  const Look& look = frame.look;
+  const ChartStyle& look = frame.look;
   const auto columns = static_cast<int>((look.right - look.left) * look.columns);
   const bool thin = s.points.size() > static_cast<size_t>(columns);
-  const std::vector<Point> drawn = s.markers ? s.points : thinned(s.points, frame.axes.x, columns);
+  const std::vector<Point> drawn =
+      s.markers ? s.points : downsampled(s.points, frame.axes.x, columns);
   const std::string faint =
       s.strength < 1 ? fmt::format(" stroke-opacity=\"{}\"", rounded(s.strength)) : "";
   std::string out =
@@ -309,7 +310,7 @@ ChartAxes axes_of(const Chart& chart) {
   return axes;
 }
 
-std::string plot(const Chart& chart, const Look& look) {
+std::string plot(const Chart& chart, const ChartStyle& look) {
   const Frame frame = {axes_of(chart), look};
   std::string out = grid(chart, frame);
   const bool cut = chart.y_floor > -1e300;
@@ -324,7 +325,7 @@ std::string plot(const Chart& chart, const Look& look) {
 }
 
 std::string svg(const Chart& chart) {
-  const PageLook look(chart);
+  const PageChartStyle look(chart);
   // data-plot: where the page's script finds what lies between the axes.
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" tabindex=\"0\" "

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/axis.h"
-#include "report/thin.h"
+#include "report/downsample.h"
 
 namespace bamtrain {
 

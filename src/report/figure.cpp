@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "report/look.h"
+#include "report/chart_style.h"
 #include "report/markup.h"
 #include "report/palette.h"
 
@@ -148,9 +148,9 @@ std::vector<Key> keys_of(const Chart& chart) {
 }
 
 /// In points.
-class FigureLook : public Look {
+class FigureChartStyle : public ChartStyle {
  public:
-  FigureLook(const Chart& chart, double wide, bool dashed) : dashed_(dashed) {
+  FigureChartStyle(const Chart& chart, double wide, bool dashed) : dashed_(dashed) {
     width = wide;
     columns = 4;
     character = 0.61 * kSmallText;
@@ -227,7 +227,7 @@ struct Legend {
   double height = 0;
 };
 
-Legend legend_of(const std::vector<Key>& keys, const Look& look) {
+Legend legend_of(const std::vector<Key>& keys, const ChartStyle& look) {
   if (keys.empty()) return {};
   Legend out;
   double x = look.left, y = kEdge + kRow / 2;
@@ -275,7 +275,7 @@ std::string figure_svg(const Chart& chart, double millimetres) {
   const bool points = std::all_of(chart.series.begin(), chart.series.end(),
                                   [](const Series& s) { return s.markers || !s.line; });
   const std::vector<Key> keys = keys_of(chart);
-  FigureLook look(chart, width, !points && keys.size() > 1);
+  FigureChartStyle look(chart, width, !points && keys.size() > 1);
   const bool told = keys.size() > 1 || !chart.key.empty() || (!keys.empty() && keys[0].band);
   const Legend legend = told ? legend_of(keys, look) : Legend();
   look.lower(legend.height);

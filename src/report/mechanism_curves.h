@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/model_config.h"
+#include "report/downsample.h"
 #include "report/run.h"
-#include "report/thin.h"
 
 namespace bamtrain {
 

@@ -20,7 +20,7 @@ constexpr double MetricsLine::*kDrawn[] = {
     &MetricsLine::grad_norm,
     &MetricsLine::tokens_per_second,
     &MetricsLine::validation_loss,
-    &MetricsLine::matrix_rate_share,
+    &MetricsLine::mfu,
     &MetricsLine::data_wait,
     &MetricsLine::validation_accuracy,
     &MetricsLine::validation_exact_match,
@@ -33,7 +33,7 @@ static_assert(kMostOfAColumn < MetricsHistory::kMost / MetricsHistory::kColumns)
 void MetricsHistory::add(const MetricsLine& line) {
   require(lines_.empty() || line.step > lines_.back().step, "steps that ascend");
   lines_.reserve(kMost);
-  if (lines_.size() == kMost) thin();
+  if (lines_.size() == kMost) downsample();
   ++added_;
   const auto n = static_cast<double>(added_);
   const double weight = 1 / std::max(std::min(n, kLeastSteps), n * kShare);
@@ -41,7 +41,7 @@ void MetricsHistory::add(const MetricsLine& line) {
   lines_.push_back({line, before + weight * (line.loss - before)});
 }
 
-void MetricsHistory::thin() {
+void MetricsHistory::downsample() {
   const int64_t first = lines_.front().step;
   const double width = static_cast<double>(lines_.back().step - first + 1) / kColumns;
   const auto column = [&](size_t i) {

@@ -32,7 +32,7 @@ class MetricsHistory {
   int64_t added() const { return added_; }
 
  private:
-  void thin();
+  void downsample();
 
   std::vector<HistoryLine> lines_;
   int64_t added_ = 0;

@@ -192,8 +192,8 @@ std::vector<NamedChart> training_charts(const Runs& runs) {
   Chart norm = of("gradient norm", [](const HistoryLine& m) { return m.grad_norm; });
   Chart lr = of("learning rate", [](const HistoryLine& m) { return m.lr; });
   Chart rate = of("tokens per second", [](const HistoryLine& m) { return m.tokens_per_second; });
-  Chart share = of("share of the machine's matrix rate, %",
-                   [](const HistoryLine& m) { return 100 * m.matrix_rate_share; });
+  Chart share =
+      of("share of the machine's matrix rate, %", [](const HistoryLine& m) { return 100 * m.mfu; });
   share.y_title = "share of the matrix rate, %";
   Chart accuracy = of("validation accuracy, %",
                       [](const HistoryLine& m) { return 100 * m.validation_accuracy; });

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/measured_number.h"
+#include "core/metric.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
@@ -19,16 +19,16 @@ namespace {
 std::string task_title(const TaskNumbers& n) {
   std::string words = n.number;
   std::replace(words.begin(), words.end(), '_', ' ');
-  return n.task + ": " + words + (is_share(n.number) ? ", %" : "");
+  return n.task + ": " + words + (is_fraction(n.number) ? ", %" : "");
 }
 
 double drawn(const TaskNumbers& n, double value) {
-  return is_share(n.number) ? 100 * value : value;
+  return is_fraction(n.number) ? 100 * value : value;
 }
 
 std::string value_text(const TaskNumbers& n, const TaskNumber& at) {
   if (!std::isfinite(at.value)) return "not finite";
-  const int decimals = is_share(n.number) ? 1 : 3;
+  const int decimals = is_fraction(n.number) ? 1 : 3;
   const StandardError error = at.error ? std::optional(drawn(n, *at.error)) : std::nullopt;
   return fmt::format("{:.{}f}", drawn(n, at.value), decimals) + error_text(error, decimals);
 }
@@ -64,7 +64,7 @@ Chart task_chart(const Runs& runs, const TaskNumbers& number) {
   chart.y_title = chart.title;
   chart.x = Spacing::logarithmic;
   chart.y = number.number == "perplexity" ? Spacing::logarithmic : Spacing::linear;
-  chart.from_zero = is_share(number.number);
+  chart.from_zero = is_fraction(number.number);
   chart.labels = runs.size() > 1;
   std::set<double> lengths, trained;
   for (size_t n = 0; n < runs.size(); ++n) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/thin.h"
+#include "report/downsample.h"
 
 namespace bamtrain {
 

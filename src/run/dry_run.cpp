@@ -11,11 +11,11 @@
 #include "core/durable_file.h"
 #include "core/utf8.h"
 #include "eval/perplexity.h"
-#include "model/parameter_parts.h"
+#include "model/parameter_counts.h"
 #include "record/progress.h"
 #include "run/init_from.h"
 #include "run/init_from_tokenizer.h"
-#include "run/matrix_rate.h"
+#include "run/peak_matmul.h"
 #include "run/resume.h"
 #include "run/train.h"
 #include "train/trainer.h"
@@ -50,9 +50,9 @@ int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
   if (c.eval.lengths.empty()) return tasks;
   const ScoredModel model = {
       c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision), {}};
-  const int64_t masters = ParameterLayout(c.model, c.data.sequence_length).elements() *
-                          static_cast<int64_t>(size_of(Dtype::f32));
-  return std::max(tasks, masters + perplexity_bytes(model, c.eval.lengths));
+  const int64_t master_weights = ParameterLayout(c.model, c.data.sequence_length).elements() *
+                                 static_cast<int64_t>(size_of(Dtype::f32));
+  return std::max(tasks, master_weights + perplexity_bytes(model, c.eval.lengths));
 }
 
 /// Host memory of what is kept for each parameter beside its values: names and places in plans, and
@@ -164,7 +164,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   // A plan is worth having on a processor, or without the GPU, that the run is not for.
   double rate = 0;
   const std::optional<Error> of_rate = error_of(ExitCode::device, [&] {
-    if (run.has_device) rate = measure_matrix_rate(backend, A);
+    if (run.has_device) rate = measure_peak_matmul(backend, A);
   });
   const int64_t messages = communicator_bytes(processes);
   const TaskMeasures::Memory tasks =
@@ -176,13 +176,13 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
     backend.memory().check_fits(evaluation);
   });
   fmt::print("parameters\n");
-  for (const auto& [part, count] : parameter_parts(layout)) {
+  for (const auto& [part, count] : parameter_counts(layout)) {
     fmt::print("  {:<28} {:>12}\n", part, count);
   }
   fmt::print("a step\n");
   fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
-             trainer.lanes());
+             trainer.groups());
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
   print_mebibytes("beside it: messages", messages);

@@ -9,31 +9,31 @@
 
 namespace bamtrain {
 
-/// Masters and moments in host memory.
+/// Master weights and moments in host memory.
 class HostState {
  public:
   HostState(Trainer& trainer, HostCopy::Contents contents)
-      : masters_(trainer.backend(), trainer.masters(), contents),
+      : master_weights_(trainer.backend(), trainer.master_weights(), contents),
         first_(trainer.backend(), trainer.optimizer().first_moments(), contents),
         second_(trainer.backend(), trainer.optimizer().second_moments(), contents) {}
 
   std::vector<NamedTensor> model(const ParameterLayout& layout) const {
-    return model_tensors(layout, masters_.tensor());
+    return model_tensors(layout, master_weights_.tensor());
   }
   std::vector<NamedTensor> optimizer(const ParameterLayout& layout) const {
     return optimizer_tensors(layout, first_.tensor(), second_.tensor());
   }
   std::array<Tensor, 3> tensors() const {
-    return {masters_.tensor(), first_.tensor(), second_.tensor()};
+    return {master_weights_.tensor(), first_.tensor(), second_.tensor()};
   }
   void upload() {
-    masters_.upload();
+    master_weights_.upload();
     first_.upload();
     second_.upload();
   }
 
  private:
-  HostCopy masters_, first_, second_;
+  HostCopy master_weights_, first_, second_;
 };
 
 }  // namespace bamtrain

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/input_file.h"
@@ -260,10 +260,10 @@ void check_init_from(const TrainRun& run, const ParameterLayout& layout, const W
 }
 
 nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
-                              const Tensor& masters, const Warn& warn) {
+                              const Tensor& master_weights, const Warn& warn) {
   const Fit fit = checked_fit(run, layout, warn);
   for (const Parameter& p : layout.all()) {
-    if (!fit.is_new(p)) fit.read(p, masters.slice(0, p.offset, p.size).ptr<float>());
+    if (!fit.is_new(p)) fit.read(p, master_weights.slice(0, p.offset, p.size).ptr<float>());
   }
   nlohmann::json files = nlohmann::json::object();
   for (const std::string& name : fit.source().files()) {

@@ -22,10 +22,10 @@ inline constexpr const char* kInitializedFrom = "initialized_from";
 /// values and digests.
 void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn);
 
-/// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the
-/// folder's, rounded to nothing; those of init_from.new are left alone. Returns what state.json
-/// keeps. Error (ExitCode::checkpoint) also where check_values refuses a value.
+/// The same, and then reads: the parameters in `master_weights`, (elements) f32 in host memory,
+/// become the folder's, rounded to nothing; those of init_from.new are left alone. Returns what
+/// state.json keeps. Error (ExitCode::checkpoint) also where check_values refuses a value.
 nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
-                              const Tensor& masters, const Warn& warn);
+                              const Tensor& master_weights, const Warn& warn);
 
 }  // namespace bamtrain

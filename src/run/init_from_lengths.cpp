@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/input_file.h"

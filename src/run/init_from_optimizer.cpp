@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "record/run_files.h"

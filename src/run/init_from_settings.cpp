@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "model/huggingface_config.h"

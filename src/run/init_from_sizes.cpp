@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "model/huggingface_config.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "checkpoint/part.h"
+#include "checkpoint/checkpoint_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/join.h"

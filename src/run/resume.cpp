@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/checked.h"
+#include "core/closest_match.h"
 #include "core/json.h"
-#include "core/nearest.h"
-#include "dist/together.h"
+#include "dist/collective.h"
 #include "ops/host_copy.h"
 #include "record/run_files.h"
 #include "run/host_state.h"
@@ -149,7 +149,7 @@ std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& ch
   }
   const SafetensorsFile weights = SafetensorsFile::open(checkpoint.model_file());
   try {
-    check_tensors(weights, model_tensors(trainer.layout(), trainer.masters()));
+    check_tensors(weights, model_tensors(trainer.layout(), trainer.master_weights()));
   } catch (const Error& e) {
     return "checkpoint.allow_change cannot help, because the parameters would be others (" +
            e.where() +
@@ -166,9 +166,10 @@ nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progr
   if (folder.empty()) return nullptr;
   const Warn warn = [&](const std::string& text) { progress.note("warning: " + text); };
   check_init_from_tokenizer(run.config, warn);
-  HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
-  nlohmann::json read = read_init_from(run, trainer.layout(), masters.tensor(), warn);
-  masters.upload();
+  HostCopy master_weights(trainer.backend(), trainer.master_weights(),
+                          HostCopy::Contents::downloaded);
+  nlohmann::json read = read_init_from(run, trainer.layout(), master_weights.tensor(), warn);
+  master_weights.upload();
   progress.note("starting from the weights in " + folder);
   if (!run.config.init_from.optimizer) return read;
   HostCopy first(trainer.backend(), trainer.optimizer().first_moments(),
@@ -213,7 +214,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   }
   // A folder: the start of this run, unless the run has already gone on from there.
   if (!exists(c.checkpoint.resume)) {
-    const std::string meant = nearest_name(c.checkpoint.resume, {"auto", "never"});
+    const std::string meant = closest_match(c.checkpoint.resume, {"auto", "never"});
     throw Error(ExitCode::checkpoint, "checkpoint.resume",
                 "auto, never, or the folder of a checkpoint",
                 "\"" + c.checkpoint.resume + "\", where nothing is",
@@ -286,7 +287,7 @@ std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
   Beginning beginning;
   int64_t& step = beginning.step;
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     const auto checkpoint = find_checkpoint(
         run.config, [&](const std::string& text) { progress.note("warning: " + text); });
     if (!checkpoint) {
@@ -330,15 +331,18 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
   return beginning;
 }
 
-void read_masters(const std::string& folder, Communicator& comm, Trainer& trainer) {
-  HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
-  on_first_rank(comm, [&] {
+void read_master_weights(const std::string& folder, Communicator& comm, Trainer& trainer) {
+  HostCopy master_weights(trainer.backend(), trainer.master_weights(),
+                          HostCopy::Contents::downloaded);
+  run_on_rank_zero(comm, [&] {
     const Checkpoint checkpoint = open_checkpoint(folder);
     read_tensors(SafetensorsFile::open(checkpoint.model_file()),
-                 model_tensors(trainer.layout(), masters.tensor()));
+                 model_tensors(trainer.layout(), master_weights.tensor()));
   });
-  if (comm.size() > 1) comm.broadcast(masters.tensor().data, masters.tensor().bytes(), 0);
-  masters.upload();
+  if (comm.size() > 1) {
+    comm.broadcast(master_weights.tensor().data, master_weights.tensor().bytes(), 0);
+  }
+  master_weights.upload();
 }
 
 }  // namespace bamtrain

@@ -40,14 +40,14 @@ struct Beginning {
   nlohmann::json best;              // see run/saves.h; null: none
 };
 
-/// Masters, moments and step of the checkpoint that find_checkpoint finds on all processes; step 0
-/// where the run starts afresh, with the initial values or those of init_from. Collective. Error
-/// (config): the run has settings that the checkpoint's steps do not allow; as find_checkpoint and
-/// read_init_from.
+/// Master weights, moments and step of the checkpoint that find_checkpoint finds on all processes;
+/// step 0 where the run starts afresh, with the initial values or those of init_from. Collective.
+/// Error (config): the run has settings that the checkpoint's steps do not allow; as
+/// find_checkpoint and read_init_from.
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress);
 
-/// In place of the masters those of the checkpoint in `folder`, which rank 0 reads, on all
+/// In place of the master weights those of the checkpoint in `folder`, which rank 0 reads, on all
 /// processes. Collective. Error (checkpoint, io).
-void read_masters(const std::string& folder, Communicator& comm, Trainer& trainer);
+void read_master_weights(const std::string& folder, Communicator& comm, Trainer& trainer);
 
 }  // namespace bamtrain

@@ -9,7 +9,7 @@
 
 #include "core/durable_file.h"
 #include "data/task_values.h"
-#include "dist/together.h"
+#include "dist/collective.h"
 #include "record/provenance.h"
 #include "record/run_files.h"
 #include "record/validation_values.h"
@@ -110,7 +110,7 @@ bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::js
 
 void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen) {
   const RunConfig& c = run_.config;
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     try {
       trainer.check_finite(step);
     } catch (const Error& e) {
@@ -155,7 +155,7 @@ void Saves::finite_until(Communicator& comm, int64_t step) {
 }
 
 void Saves::prune(Communicator& comm, bool seen) {
-  on_first_rank(comm, [&] { prune_here(seen); });
+  run_on_rank_zero(comm, [&] { prune_here(seen); });
 }
 
 void Saves::prune_here(bool seen) const {

@@ -10,11 +10,11 @@
 #include "checkpoint/manifest.h"
 #include "core/checked.h"
 #include "data/task_values.h"
-#include "dist/together.h"
+#include "dist/collective.h"
 #include "eval/mean_json.h"
 #include "eval/task_bleu.h"
 #include "eval/task_scores.h"
-#include "model/text_model.h"
+#include "model/causal_lm.h"
 #include "ops/host_copy.h"
 #include "record/progress_line.h"
 #include "record/run_files.h"
@@ -71,7 +71,7 @@ TaskMeasures::TaskMeasures(const RunConfig& config, Backend& backend) : config_(
       }
       continue;
     }
-    check_text_model(config.model);
+    check_causal_lm(config.model);
     const Tokenizer& tokenizer = this->tokenizer(i, of_texts->options.text("tokenizer"));
     try {
       texts_[i] = open_text_evaluation(*of_texts, {tokenizer, document_start(config, tokenizer)});
@@ -96,9 +96,9 @@ const Tokenizer& TaskMeasures::tokenizer(size_t entry, const std::string& path) 
   return *t;
 }
 
-ScoredModel TaskMeasures::model(Backend& backend, const Tensor& masters) const {
+ScoredModel TaskMeasures::model(Backend& backend, const Tensor& master_weights) const {
   return {config_.model, config_.data.sequence_length, backend,
-          activation_dtype(config_.train.precision), masters};
+          activation_dtype(config_.train.precision), master_weights};
 }
 
 std::vector<TaskMeasures::Part> TaskMeasures::parts_of_entry(size_t entry) const {
@@ -138,7 +138,7 @@ bool TaskMeasures::due(int64_t step) const {
 ordered_json TaskMeasures::measure(const Trainer& trainer, Backend& beside, Communicator& comm,
                                    int64_t step) const {
   ordered_json out = ordered_json::object();
-  const ScoredModel model = this->model(beside, trainer.masters());
+  const ScoredModel model = this->model(beside, trainer.master_weights());
   const ProgressLine line(comm.rank() == 0);
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (!is_due(config_.eval.tasks[i], config_, step)) continue;
@@ -160,14 +160,14 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
   const bool first = comm.rank() == 0;
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
-  Tensor masters;
-  arena.add("weights.masters", &masters, backend.parameter_dtype(), {layout.elements()});
+  Tensor master_weights;
+  arena.add("weights.masters", &master_weights, backend.parameter_dtype(), {layout.elements()});
   std::string weights;  // what identifies them
   int64_t step = 0;
-  together(comm, [&] { arena.commit(backend.memory()); });
+  run_on_all_ranks(comm, [&] { arena.commit(backend.memory()); });
   {
-    HostCopy host(backend, masters, HostCopy::Contents::undefined);
-    on_first_rank(comm, [&] {
+    HostCopy host(backend, master_weights, HostCopy::Contents::undefined);
+    run_on_rank_zero(comm, [&] {
       const Checkpoint checkpoint = open_checkpoint(folder);
       step = checkpoint.step;
       weights = checkpoint_files::verify_manifest(folder).at(checkpoint_files::kModel).sha256;
@@ -177,11 +177,11 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
     if (comm.size() > 1) comm.broadcast(host.tensor().data, host.tensor().bytes(), 0);
     host.upload();
   }
-  const ScoredModel model = this->model(backend, masters);
+  const ScoredModel model = this->model(backend, master_weights);
   const ProgressLine line(first);
   for (size_t i = 0; i < texts_.size(); ++i) {
     ordered_json of;  // what results are of, which rank 0 compares and writes
-    on_first_rank(comm, [&] {
+    run_on_rank_zero(comm, [&] {
       if (const TextEvaluation* texts = texts_[i].get()) {
         of = texts->facts();  // reads files
         of.update({{"samples", texts->samples()},
@@ -199,13 +199,13 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
           part.score(model, TaskSet::test, share_of(comm), line.progress(part.result));
       const auto* const trained = std::get_if<TaskRequest>(&c.eval.tasks[i].request);
       if (trained != nullptr && trained->bleu) {
-        const HostCopy host(backend, masters, HostCopy::Contents::downloaded);
+        const HostCopy host(backend, master_weights, HostCopy::Contents::downloaded);
         put_number(&row, "bleu",
                    task_bleu(*trained, part.length, c.model, c.data.sequence_length, host.tensor(),
                              share_of(comm)),
                    std::nullopt);
       }
-      on_first_rank(comm, [&] {
+      run_on_rank_zero(comm, [&] {
         line.clear();
         tell(fmt::format("{} of step {}:{}\n", part.result, step, numbers_line(row)));
         row["step"] = step;
@@ -245,13 +245,14 @@ void of_entry(size_t entry, F&& f) {
 TaskMeasures::Memory TaskMeasures::memory(Backend& backend) const {
   Memory m;
   const ScoredModel model = this->model(backend, kNoMasters);
-  const int64_t masters = ParameterLayout(config_.model, config_.data.sequence_length).elements() *
-                          static_cast<int64_t>(size_of(backend.parameter_dtype()));
+  const int64_t master_weights =
+      ParameterLayout(config_.model, config_.data.sequence_length).elements() *
+      static_cast<int64_t>(size_of(backend.parameter_dtype()));
   for (size_t i = 0; i < texts_.size(); ++i) {
     of_entry(i, [&] {
       const int64_t bytes = this->bytes(i, model);
       if (config_.eval.tasks[i].every > 0) m.beside = std::max(m.beside, bytes);
-      m.of_entries.push_back(checked_add(bytes, masters, "memory"));
+      m.of_entries.push_back(checked_add(bytes, master_weights, "memory"));
       m.after = std::max(m.after, m.of_entries.back());
     });
   }

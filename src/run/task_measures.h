@@ -39,7 +39,7 @@ class TaskMeasures {
                       Results* results, const std::function<void(const std::string&)>& tell) const;
 
   /// Memory of the evaluation of the entries, beside that of the steps (while a run trains) and
-  /// after it, with the masters (at its end).
+  /// after it, with the master_weights (at its end).
   struct Memory {
     int64_t beside = 0, after = 0;
     std::vector<int64_t> of_entries = {};  // after it; `after` is the most of them
@@ -58,7 +58,7 @@ class TaskMeasures {
   struct Part;
   std::vector<Part> parts_of_entry(size_t entry) const;
   const Tokenizer& tokenizer(size_t entry, const std::string& path);
-  ScoredModel model(Backend& backend, const Tensor& masters) const;
+  ScoredModel model(Backend& backend, const Tensor& master_weights) const;
 
   const RunConfig& config_;
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;  // by path as given

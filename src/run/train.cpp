@@ -8,8 +8,8 @@
 
 #include "core/durable_file.h"
 #include "data/shard_check.h"
-#include "dist/together.h"
-#include "model/parameter_parts.h"
+#include "dist/collective.h"
+#include "model/parameter_counts.h"
 #include "ops/host_copy.h"
 #include "record/data_wait.h"
 #include "record/logs.h"
@@ -19,7 +19,7 @@
 #include "record/run_files.h"
 #include "record/validation_values.h"
 #include "run/agreement.h"
-#include "run/matrix_rate.h"
+#include "run/peak_matmul.h"
 #include "run/resume.h"
 #include "run/saves.h"
 #include "run/signals.h"
@@ -60,7 +60,7 @@ void check_results(const RunConfig& c) {
 void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
   std::vector<Fact> facts;
-  together(comm, [&] {
+  run_on_all_ranks(comm, [&] {
     facts = data_facts("training data", trainer.training_data().shard_sources());
     facts.push_back({"tasks of the training data",
                      describe_data(trainer.training_data()).value("tasks", nlohmann::json()).dump(),
@@ -83,14 +83,14 @@ std::unique_ptr<ShardCheck> start_check(Communicator& comm, const Trainer& train
   }
   auto check = std::make_unique<ShardCheck>(std::move(sets), comm.rank(), comm.size(), step);
   if (check->shards() == 0) return nullptr;
-  together(comm, [&] { check->start(); });
+  run_on_all_ranks(comm, [&] { check->start(); });
   return check;
 }
 
 /// Ends the run where a process has found a shard that is not as its manifest says. Whether all
 /// were compared, which it tells.
 bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progress) {
-  together(comm, [&] { check.require_good(); });
+  run_on_all_ranks(comm, [&] { check.require_good(); });
   if (comm.any(!check.passed())) return false;
   const int64_t n = check.shards();
   progress.note(n == 1 ? "the shard is as its manifest says (SHA-256)"
@@ -131,7 +131,7 @@ void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& pro
 void require_finite(const ClusteredMean& loss, int64_t step, const Saves& saves,
                     Communicator& comm) {
   if (std::isfinite(loss.mean)) return;
-  fail_together(
+  fail_on_all_ranks(
       comm, std::make_exception_ptr(Error(ExitCode::nonfinite, fmt::format("step {}", step),
                                           "a finite validation loss", fmt::format("{}", loss.mean),
                                           "lower optimizer.lr")
@@ -180,7 +180,7 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
                     int64_t end, Progress& progress) {
   int64_t step = end;
   bool wanted = false;  // both known to rank 0
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     Results results(run.config.out_dir + "/" + kResultsFile);
     results.set_run(run.config.name, run.resolved);  // which drops those of another model
     wanted = !results.has(kValidationResult, validation_values(run.config));
@@ -189,14 +189,14 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   if (!comm.any(wanted)) return;
   if (comm.size() > 1) comm.broadcast(&step, sizeof step, 0);
   if (step != end) {
-    read_masters(run.config.out_dir + "/" + checkpoint_name(step), comm, trainer);
+    read_master_weights(run.config.out_dir + "/" + checkpoint_name(step), comm, trainer);
   }
   const std::optional<Validation> pass = trainer.validate(comm);
   if (!pass) return;
   require_finite(pass->loss, step, saves, comm);
   nlohmann::ordered_json line = {{"step", step}};
   put_validation(&line, *pass);
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     progress.note(
         fmt::format("step {} validation loss {:.4f}, measured anew", step, pass->loss.mean));
     write_validation(run, validation_of(line));
@@ -215,12 +215,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const RunConfig& c = run.config;
   // Every process computes, and measures while the others do: the rate of all is what they share.
   const auto measure = [&] {
-    return measure_matrix_rate(backend, activation_dtype(c.train.precision)) * comm.size();
+    return measure_peak_matmul(backend, activation_dtype(c.train.precision)) * comm.size();
   };
   std::optional<Trainer> made;
   double rate = 0;
   int64_t tasks = 0;  // bytes
-  together(comm, [&] {
+  run_on_all_ranks(comm, [&] {
     if (run.tasks != nullptr) {
       // Plans, before the one that the backend works by.
       const TaskMeasures::Memory memory = run.tasks->memory(backend);
@@ -233,7 +233,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   compare_data(comm, trainer);
   if (run.tasks != nullptr && comm.size() > 1) require_agreement(comm, run.tasks->facts());
   trainer.connect(comm);
-  together(comm, [&] {
+  run_on_all_ranks(comm, [&] {
     rate = measure();
     trainer.check_memory(tasks);
     trainer.commit();
@@ -249,7 +249,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   TrainResult result;
   // A run that is refused leaves no folder behind: where none is, restore has nothing to find in
   // it.
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     if (out_dir_exists(c.out_dir)) result.lock = std::make_unique<FolderLock>(c.out_dir);
   });
   const Beginning beginning = restore(run, comm, trainer, notes);
@@ -265,7 +265,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const auto note_warning = [&notes](const std::string& text) { notes.note("warning: " + text); };
   std::optional<Logs> logs;
   double seconds_before = 0;  // of the run's earlier parts; known to rank 0
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     if (!result.lock) {
       make_out_dir(c.out_dir);
       result.lock = std::make_unique<FolderLock>(c.out_dir);
@@ -280,12 +280,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     seconds_before = logs->seconds();
   });
   Progress progress(resumed, end, flops, !first_rank, seconds_before);
-  progress.take_matrix_rate(rate);
+  progress.take_peak_matmul(rate);
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
   std::optional<Saves> opened;
-  together(comm, [&] { opened.emplace(run, beginning, result.lock.get(), warn); });
+  run_on_all_ranks(comm, [&] { opened.emplace(run, beginning, result.lock.get(), warn); });
   Saves& saves = *opened;
-  on_first_rank(comm, [&] {
+  run_on_rank_zero(comm, [&] {
     if (resumed == end || !trainer.document_start()) return;
     const auto& sources = trainer.training_data().shard_sources();
     for (const std::string& text : missing_document_starts(sources, *trainer.document_start())) {
@@ -318,7 +318,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     bool save_now = last || due || result.interrupted;
     // A device works on while nobody asks for results.
     const bool read =
-        on_host || logged || sample || save_now || trainer.unread() == Trainer::kUnread;
+        on_host || logged || sample || save_now || trainer.in_flight() == Trainer::kMaxInFlight;
     if (!read) continue;
     const std::span<const StepResult> ended = [&] {
       try {
@@ -338,7 +338,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         {"grad_norm", r.norm}, {"tokens_per_second", progress.tokens_per_second()},
     };
     if (c.data.train.has_tasks()) line["targets"] = r.targets;
-    const double share = progress.matrix_rate_share();
+    const double share = progress.mfu();
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = progress.total_seconds();
     if (logged) line["data_wait"] = data_wait.take_mean();
@@ -360,12 +360,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
                                   loss.mean, plus_minus(loss.error, 4), std::exp(loss.mean),
                                   plus_minus(loss.error_of_exp(), 2), scores));
         // A device is seldom shared, and has no memory to spare for it now.
-        if (on_host && !last) progress.take_matrix_rate(measure());
+        if (on_host && !last) progress.take_peak_matmul(measure());
       }
     }
     if (of_tasks) {
       std::unique_ptr<Backend> beside;
-      together(comm, [&] { beside = run.beside(); });
+      run_on_all_ranks(comm, [&] { beside = run.beside(); });
       line["tasks"] = run.tasks->measure(trainer, *beside, comm, done);
       tell_tasks(line["tasks"], done, progress);
     }
@@ -376,7 +376,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (evaluate || (due && c.log.tensorboard)) parameters = mechanism_parameters(trainer);
     if (evaluate) line["parameters"] = parameters_json(parameters);
     if (logged || sample || save_now) {
-      on_first_rank(comm, [&] {
+      run_on_rank_zero(comm, [&] {
         result.lock->require_held();
         if (logged) logs->write(line);
         logs->write(done, parameters);
@@ -385,8 +385,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
                                                   : validation_of(line));
         }
         if (sample) {
-          const HostCopy masters(backend, trainer.masters(), HostCopy::Contents::downloaded);
-          logs->write_samples(run.samples(done, masters.tensor()));
+          const HostCopy master_weights(backend, trainer.master_weights(),
+                                        HostCopy::Contents::downloaded);
+          logs->write_samples(run.samples(done, master_weights.tensor()));
         }
         if (save_now) logs->sync(warn);
       });

@@ -26,9 +26,10 @@ struct TrainRun {
   std::map<std::string, std::string> libraries;
   /// The keys in which `resolved` differs from a checkpoint's config and must not.
   std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
-  /// The lines of samples.jsonl for a step, from masters in host memory, which it leaves as they
-  /// are; on rank 0, where config.sample has prompts.
-  std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
+  /// The lines of samples.jsonl for a step, from master weights in host memory, which it leaves as
+  /// they are; on rank 0, where config.sample has prompts.
+  std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& master_weights)>
+      samples;
   /// What config.eval.tasks asks for, if anything; outlives the run.
   const TaskMeasures* tasks = nullptr;
   /// Another backend on the same device: the steps' has its scratch in their memory. Where
@@ -71,7 +72,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes);
 /// train.steps. What it finds in out_dir it looks for while no other run can be there. Signals end
 /// the process until the first step begins, and are then obeyed after the step at hand
 /// (run/signals.h). Collective: every process calls it with the same run; an Error that all meet
-/// alike is thrown on rank 0 alone (dist/together.h). Errors: config, data, checkpoint, io, and
+/// alike is thrown on rank 0 alone (dist/collective.h). Errors: config, data, checkpoint, io, and
 /// ExitCode::nonfinite, which leaves the newest checkpoint intact.
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);
 

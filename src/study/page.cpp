@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/join.h"
-#include "core/measured_number.h"
+#include "core/metric.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
@@ -16,7 +16,7 @@ namespace {
 
 /// What is drawn: percent of shares.
 double drawn(const std::string& number, double value) {
-  return is_share(number) ? 100 * value : value;
+  return is_fraction(number) ? 100 * value : value;
 }
 
 std::string key_of(const StudyTable& t, size_t row) {
@@ -43,8 +43,8 @@ std::string group_table(const StudyTable& t, size_t g) {
       std::string text = "-";
       if (cell) {
         text = value_text(group.number, cell->sample.mean);
-        if (cell->sample.deviation) {
-          text += " \u00b1 " + value_text(group.number, *cell->sample.deviation) + " (" +
+        if (cell->sample.standard_deviation) {
+          text += " \u00b1 " + value_text(group.number, *cell->sample.standard_deviation) + " (" +
                   value_text(group.number, cell->best) + ")";
         }
         text += fewer_text(row, *cell);
@@ -66,9 +66,9 @@ Chart study_chart(const StudyTable& t, size_t g, const std::vector<int64_t>& tra
   chart.x_title = "length";
   chart.y_title = unit_text(group.number);
   chart.x = Spacing::logarithmic;
-  chart.y = is_better_high(group.number) || group.number == "loss" ? Spacing::linear
-                                                                   : Spacing::logarithmic;
-  chart.from_zero = is_better_high(group.number);
+  chart.y = higher_is_better(group.number) || group.number == "loss" ? Spacing::linear
+                                                                     : Spacing::logarithmic;
+  chart.from_zero = higher_is_better(group.number);
   chart.labels = t.rows.size() > 1;
   for (size_t r = 0; r < t.rows.size(); ++r) {
     Series s = {t.rows[r].label, static_cast<int>(r), true, true, 1, {}, {}};
@@ -77,10 +77,11 @@ Chart study_chart(const StudyTable& t, size_t g, const std::vector<int64_t>& tra
       const auto& cell = t.rows[r].cells[g][c];
       if (!cell || !std::isfinite(cell->sample.mean)) continue;
       const double mean = drawn(group.number, cell->sample.mean);
-      const double deviation = drawn(group.number, cell->sample.deviation.value_or(0));
-      spread |= cell->sample.deviation.has_value();
+      const double standard_deviation =
+          drawn(group.number, cell->sample.standard_deviation.value_or(0));
+      spread |= cell->sample.standard_deviation.has_value();
       s.points.push_back({static_cast<double>(group.lengths[c]), mean});
-      s.spread.push_back({mean - deviation, mean + deviation});
+      s.spread.push_back({mean - standard_deviation, mean + standard_deviation});
       s.notes.push_back(fmt::format("{}: {} at {}", s.name,
                                     value_text(group.number, cell->sample.mean), group.lengths[c]));
     }

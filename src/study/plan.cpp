@@ -13,13 +13,13 @@
 #include "config/changes.h"
 #include "config/reader.h"
 #include "config/renamed_keys.h"
+#include "core/closest_match.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/join.h"
 #include "core/json.h"
-#include "core/measured_number.h"
-#include "core/nearest.h"
+#include "core/metric.h"
 #include "record/results.h"
 #include "train/metric_name.h"
 
@@ -152,7 +152,7 @@ struct EarlierRun {
 };
 
 /// In the order of take_over, but the most steps first.
-std::vector<EarlierRun> runs_to_take_over(const Study& study) {
+std::vector<EarlierRun> runs_to_reuse(const Study& study) {
   std::vector<EarlierRun> found;
   for (const std::string& parent : study.take_over) {
     std::error_code failure;
@@ -201,7 +201,7 @@ bool is_same_run(const json& before, const json& now) {
 /// Runs that are not begun move to folders of take_over: first those that are done there, so that
 /// runs which only measure something else do not take each other's.
 void take_over(const Study& study, std::vector<StudyRun>* runs) {
-  std::vector<EarlierRun> others = runs_to_take_over(study);
+  std::vector<EarlierRun> others = runs_to_reuse(study);
   if (others.empty()) return;
   std::vector<StudyRun*> to_do;
   for (StudyRun& run : *runs) {
@@ -210,11 +210,11 @@ void take_over(const Study& study, std::vector<StudyRun>* runs) {
   for (const bool done : {true, false}) {
     for (StudyRun* const run : to_do) {
       for (EarlierRun& other : others) {
-        if (run->taken_over || other.taken || !is_same_run(other.config, run->resolved)) continue;
+        if (run->reused || other.taken || !is_same_run(other.config, run->resolved)) continue;
         if (is_of_other_data(run->inputs, other.state)) continue;
         StudyRun there = *run;
         there.folder = there.config.out_dir = other.folder;
-        there.taken_over = true;
+        there.reused = true;
         there.resolved = resolved_json(there.config);
         if (done && state_of(study, there).kind != RunState::Kind::done) continue;
         *run = std::move(there);
@@ -243,7 +243,7 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
       if (std::find(all.begin(), all.end(), metric) == all.end()) all.push_back(metric);
     }
   }
-  const bool high = is_better_high(number_of_metric(study.choose_metric));
+  const bool high = higher_is_better(metric_base_name(study.choose_metric));
   if (chooses && study.choose_highest != high) {
     const std::string right = high ? "max" : "min";
     throw Error(ExitCode::config, study.file + ": choose.mode",
@@ -387,7 +387,7 @@ RunState state_of(const Study& study, const StudyRun& run) {
   }
 }
 
-void note_diverged(const Study& study, const StudyRun& run, const std::string& message) {
+void record_diverged(const Study& study, const StudyRun& run, const std::string& message) {
   make_folders(study.out_dir + "/diverged");
   AtomicFile file(diverged_file(study, run));
   file.write(nlohmann::ordered_json{{"message", message}, {"config", run.resolved}}.dump(2) + "\n");

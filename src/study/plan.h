@@ -20,7 +20,7 @@ struct StudyRun {
   std::string label;                 // of all
   std::string slug;                  // for the names of files; different for each run
   std::string folder;                // out_dir of the run
-  bool taken_over = false;           // it is one of take_over
+  bool reused = false;               // it is one of take_over
   RunConfig config;
   nlohmann::json resolved;
   RunInputs inputs;
@@ -49,7 +49,7 @@ struct RunState {
 RunState state_of(const Study& study, const StudyRun& run);
 
 /// Notes that the run's loss or gradients were not finite, so that it is not trained again.
-void note_diverged(const Study& study, const StudyRun& run, const std::string& message);
+void record_diverged(const Study& study, const StudyRun& run, const std::string& message);
 
 /// Where a study keeps what belongs to a run beside its folder.
 std::string config_file(const Study& study, const StudyRun& run);

@@ -187,7 +187,7 @@ class Runner {
     bool waits() const { return slot == kNoSlot; }
   };
 
-  static void say(const std::string& text) { tell(text + "\n"); }
+  static void say(const std::string& text) { print_status(text + "\n"); }
 
   /// Starts a process for the next run that needs one; false where none does.
   bool start_next() {
@@ -312,7 +312,7 @@ class Runner {
     } else if (code == static_cast<int>(ExitCode::nonfinite)) {
       over_.push_back({&run, RunState::Kind::diverged});
       const std::string why = said();
-      note_diverged(study_, run, why);
+      record_diverged(study_, run, why);
       say(run.label + ": diverged: " + why);
     } else if (killed != 0) {
       failed(run, code,

@@ -50,13 +50,13 @@ SeedSample sample_of(std::span<const double> values) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   if (*least == *most) {  // a mean by summation would differ from them by a rounding
     s.mean = *least;
-    if (s.count > 1) s.deviation = 0;
+    if (s.count > 1) s.standard_deviation = 0;
     return s;
   }
   for (const double v : values) s.mean += v / s.count;
   double squares = 0;
   for (const double v : values) squares += (v - s.mean) * (v - s.mean);
-  s.deviation = std::sqrt(squares / (s.count - 1));
+  s.standard_deviation = std::sqrt(squares / (s.count - 1));
   return s;
 }
 
@@ -65,9 +65,9 @@ double student_two_sided(double t, double freedom) {
 }
 
 std::optional<double> welch_p(const SeedSample& a, const SeedSample& b) {
-  if (!a.deviation || !b.deviation) return std::nullopt;
-  const double va = *a.deviation * *a.deviation / a.count,
-               vb = *b.deviation * *b.deviation / b.count;
+  if (!a.standard_deviation || !b.standard_deviation) return std::nullopt;
+  const double va = *a.standard_deviation * *a.standard_deviation / a.count,
+               vb = *b.standard_deviation * *b.standard_deviation / b.count;
   if (!(va + vb > 0)) return std::nullopt;
   const double t = (a.mean - b.mean) / std::sqrt(va + vb);
   const double freedom =

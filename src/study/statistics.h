@@ -10,7 +10,7 @@ namespace bamtrain {
 struct SeedSample {
   int count = 0;
   double mean = 0;
-  std::optional<double> deviation;  // standard, n - 1; none of a single one
+  std::optional<double> standard_deviation;  // standard, n - 1; none of a single one
 };
 
 /// REQUIRES: at least one value.

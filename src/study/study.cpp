@@ -7,11 +7,11 @@
 #include <set>
 
 #include "config/value_schema.h"
+#include "core/closest_match.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/join.h"
 #include "core/json.h"
-#include "core/nearest.h"
 #include "core/unexpanded_path.h"
 
 namespace bamtrain {

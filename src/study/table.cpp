@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/measured_number.h"
+#include "core/metric.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
@@ -190,7 +190,7 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
         const std::vector<double> values = values_of(own, metric);
         if (values.empty()) continue;
         const auto [least, most] = std::minmax_element(values.begin(), values.end());
-        cell = {sample_of(values), is_better_high(g.number) ? *most : *least, std::nullopt};
+        cell = {sample_of(values), higher_is_better(g.number) ? *most : *least, std::nullopt};
       }
     }
     table.rows.push_back(std::move(row));

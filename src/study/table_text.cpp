@@ -8,7 +8,7 @@
 
 #include "core/join.h"
 #include "core/markdown.h"
-#include "core/measured_number.h"
+#include "core/metric.h"
 #include "core/utf8.h"
 #include "study/table.h"
 
@@ -34,8 +34,8 @@ std::string p_text(const std::optional<double>& p, const Markup& m) {
 std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m, bool best) {
   std::string text = value_text(g.number, c.sample.mean);
   if (best) text = m.bold(text);
-  if (!c.sample.deviation) return text;
-  return text + m.plus_minus + value_text(g.number, *c.sample.deviation) + " (" +
+  if (!c.sample.standard_deviation) return text;
+  return text + m.plus_minus + value_text(g.number, *c.sample.standard_deviation) + " (" +
          value_text(g.number, c.best) + ")";
 }
 
@@ -43,7 +43,7 @@ std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m, 
 std::vector<std::vector<bool>> best_cells(const StudyTable& t, size_t g) {
   std::vector<std::vector<bool>> best(t.rows.size(),
                                       std::vector<bool>(t.groups[g].metrics.size(), false));
-  const bool high = is_better_high(t.groups[g].number);
+  const bool high = higher_is_better(t.groups[g].number);
   for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
     std::optional<double> top;
     int rows = 0;
@@ -147,7 +147,7 @@ std::string exact(double value) { return fmt::format("{}", value); }
 }  // namespace
 
 std::string value_text(const std::string& number, double value) {
-  if (is_share(number)) return fmt::format("{:.1f}", 100 * value);
+  if (is_fraction(number)) return fmt::format("{:.1f}", 100 * value);
   const int decimals = number == "loss" || number == "bits_per_byte" ? 4 : 2;
   return fmt::format("{:.{}f}", value, decimals);
 }
@@ -155,7 +155,7 @@ std::string value_text(const std::string& number, double value) {
 std::string unit_text(const std::string& number) {
   std::string text = number;
   std::replace(text.begin(), text.end(), '_', ' ');
-  return text + (is_share(number) ? " (%)" : "");
+  return text + (is_fraction(number) ? " (%)" : "");
 }
 
 std::string runs_text(const TableRow& row) {
@@ -252,11 +252,11 @@ std::string csv(const StudyTable& t) {
       for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
         const auto& cell = r.cells[g][c];
         if (!cell) continue;
-        out += fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(r.label),
-                           csv_cell(joined_choice(r)), csv_cell(t.groups[g].metrics[c]),
-                           cell->sample.count, exact(cell->sample.mean),
-                           cell->sample.deviation ? exact(*cell->sample.deviation) : "",
-                           exact(cell->best), cell->p ? exact(*cell->p) : "");
+        out += fmt::format(
+            "{},{},{},{},{},{},{},{}\n", csv_cell(r.label), csv_cell(joined_choice(r)),
+            csv_cell(t.groups[g].metrics[c]), cell->sample.count, exact(cell->sample.mean),
+            cell->sample.standard_deviation ? exact(*cell->sample.standard_deviation) : "",
+            exact(cell->best), cell->p ? exact(*cell->p) : "");
       }
     }
   }

@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 
 namespace bamtrain {
 
 using Symbols = std::vector<int32_t>;  // ids
 
 /// What a model reads, and what it should answer there: at position i the class targets[i], or
-/// kNoTarget. A decoder that continues a text answers with the token that follows.
+/// kIgnoreIndex. A decoder that continues a text answers with the token that follows.
 struct Example {
   Symbols inputs;
   Symbols targets;  // as many
@@ -20,7 +20,7 @@ struct Example {
     inputs.clear();
     targets.clear();
   }
-  void add(int32_t input, int32_t target = kNoTarget) {
+  void add(int32_t input, int32_t target = kIgnoreIndex) {
     inputs.push_back(input);
     targets.push_back(target);
   }

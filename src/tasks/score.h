@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 
 namespace bamtrain {
 
@@ -18,10 +18,10 @@ struct Score {
 /// own answers in the place of targets, would have given the same, and nothing else would.
 /// REQUIRES: sizes are equal.
 inline Score score(std::span<const int32_t> targets, std::span<const int32_t> answers,
-                   int32_t terminator = kNoTarget) {
+                   int32_t terminator = kIgnoreIndex) {
   Score s;
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (targets[i] == kNoTarget) continue;
+    if (targets[i] == kIgnoreIndex) continue;
     ++s.compared;
     s.right += answers[i] == targets[i];
     if (targets[i] == terminator) break;

@@ -25,7 +25,7 @@ inline SequenceSums sequence_sums(std::span<const double> losses, std::span<cons
   SequenceSums s;
   for (size_t i = 0; i < targets.size(); ++i) {
     s.loss += losses[i];
-    s.targets += targets[i] != kNoTarget;
+    s.targets += targets[i] != kIgnoreIndex;
   }
   if (answers.empty()) return s;
   const Score of_answers = score(targets, answers, terminator);

@@ -53,12 +53,12 @@ struct TaskInfo {
   int64_t classes = 0;  // targets are: columns of the logits
   int32_t padding = 0;  // the id behind a sequence that is shorter than its neighbours
   /// The class behind which an answer has ended: its places beyond are not compared. None:
-  /// kNoTarget.
-  int32_t terminator = kNoTarget;
+  /// kIgnoreIndex.
+  int32_t terminator = kIgnoreIndex;
 
-  /// The target that ends an answer which a decoder writes token by token. None: kNoTarget, where
-  /// answers are no continuation.
-  int32_t end = kNoTarget;
+  /// The target that ends an answer which a decoder writes token by token. None: kIgnoreIndex,
+  /// where answers are no continuation.
+  int32_t end = kIgnoreIndex;
 
   /// The most inputs of a sequence of this source length.
   int64_t (*most_inputs)(int64_t length) = nullptr;

@@ -42,14 +42,14 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
   for (const Parameter& p : layout_.all()) {
     if (!p.trained) continue;
     const double decay = p.decays() ? config_.weight_decay : 0;
-    const Run next = {p.offset, p.size, multiplier(p), decay, p.minimum, p.maximum};
-    Run* const last = runs_.empty() ? nullptr : &runs_.back();
+    const ParameterRange next = {p.offset, p.size, multiplier(p), decay, p.minimum, p.maximum};
+    ParameterRange* const last = ranges_.empty() ? nullptr : &ranges_.back();
     if (last && last->offset + last->size == next.offset && last->multiplier == next.multiplier &&
         last->weight_decay == next.weight_decay && last->minimum == next.minimum &&
         last->maximum == next.maximum) {
       last->size += next.size;
     } else {
-      runs_.push_back(next);
+      ranges_.push_back(next);
     }
   }
 }
@@ -59,7 +59,7 @@ void Optimizer::plan(Arena& arena) {
   arena.add("optimizer.first_moments", &m_, P, {layout_.elements()});
   arena.add("optimizer.second_moments", &v_, P, {layout_.elements()});
   arena.add("optimizer.clip_factor", &clip_factor_, Dtype::f64, {1});
-  const int64_t factors = 1 + std::ssize(runs_) * kOptimizerFactors;
+  const int64_t factors = 1 + std::ssize(ranges_) * kOptimizerFactors;
   arena.add("optimizer.factors", &factors_, Dtype::f64, {factors});
   host_factors_.resize(static_cast<size_t>(factors));
 }
@@ -75,7 +75,7 @@ double Optimizer::multiplier(const Parameter& p) const {
 void Optimizer::prepare(int64_t step, double lr, double scale) {
   host_factors_[0] = scale;
   double* next = host_factors_.data() + 1;
-  for (const Run& run : runs_) {
+  for (const ParameterRange& run : ranges_) {
     OptimizerStep s;
     s.kind = config_.name;
     s.step = step;
@@ -88,20 +88,21 @@ void Optimizer::prepare(int64_t step, double lr, double scale) {
   backend_.upload(factors_, host_factors_.data());
 }
 
-void Optimizer::step(Tensor squared_norm, Tensor masters, Tensor rounded, Tensor gradients) {
+void Optimizer::step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients) {
   backend_.clip_factor(clip_factor_, squared_norm, config_.clip, factors_.slice(0, 0, 1));
   int64_t factors = 1;
-  for (const Run& run : runs_) {
+  for (const ParameterRange& run : ranges_) {
     const auto part = [&](const Tensor& flat) {
       return flat ? flat.slice(0, run.offset, run.size) : flat;
     };
-    backend_.optimizer_step(part(masters), part(m_), part(v_), part(rounded), part(gradients),
-                            clip_factor_, factors_.slice(0, factors, kOptimizerFactors), rule(run));
+    backend_.optimizer_step(part(master_weights), part(m_), part(v_), part(rounded),
+                            part(gradients), clip_factor_,
+                            factors_.slice(0, factors, kOptimizerFactors), rule(run));
     factors += kOptimizerFactors;
   }
 }
 
-OptimizerRule Optimizer::rule(const Run& run) const {
+OptimizerHyperparameters Optimizer::rule(const ParameterRange& run) const {
   return {config_.beta1, config_.beta2, config_.eps, run.minimum, run.maximum};
 }
 

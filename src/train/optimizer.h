@@ -29,14 +29,14 @@ class Optimizer {
   /// One update of all trained parameters, and of their `rounded` copy, which may be empty.
   /// squared_norm (1) f64: that of the gradients, for clipping. From the first norm that is not
   /// finite on, no step changes anything. A backend may record it (Backend::repeat).
-  void step(Tensor squared_norm, Tensor masters, Tensor rounded, Tensor gradients);
+  void step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
   const Tensor& second_moments() const { return v_; }
 
  private:
-  /// Neighbours that are updated alike, by one operation.
-  struct Run {
+  /// Contiguous parameters that one operation updates.
+  struct ParameterRange {
     int64_t offset = 0, size = 0;  // in the flat buffer
     double multiplier = 1;         // on the learning rate
     double weight_decay = 0;
@@ -44,14 +44,14 @@ class Optimizer {
   };
 
   double multiplier(const Parameter& p) const;
-  OptimizerRule rule(const Run& run) const;
+  OptimizerHyperparameters rule(const ParameterRange& run) const;
 
   OptimizerConfig config_;
   const ParameterLayout& layout_;
   Backend& backend_;
-  std::vector<Run> runs_;  // all trained parameters, in their order
-  Tensor m_, v_;           // (elements) P
-  Tensor clip_factor_;     // (1) f64
+  std::vector<ParameterRange> ranges_;  // all trained parameters, in their order
+  Tensor m_, v_;                        // (elements) P
+  Tensor clip_factor_;                  // (1) f64
   // (1 + runs * kOptimizerFactors) f64, of the next step: the gradients' scale, then the factors of
   // each run
   Tensor factors_;

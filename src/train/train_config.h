@@ -32,7 +32,7 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
 /// train.lanes where a config leaves it open: the largest power of two up to 8 that divides the
 /// micro-batches of a step.
-constexpr int64_t default_lanes(int64_t micro_batches) {
+constexpr int64_t default_accumulation_groups(int64_t micro_batches) {
   int64_t lanes = 8;
   while (micro_batches % lanes != 0) lanes /= 2;
   return lanes;

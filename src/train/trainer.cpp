@@ -10,7 +10,7 @@
 #include "core/checked.h"
 #include "core/parallel.h"
 #include "core/reduction_tree.h"
-#include "dist/together.h"
+#include "dist/collective.h"
 #include "ops/host_copy.h"
 #include "train/schedule.h"
 #include "train/training_data.h"
@@ -98,27 +98,28 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
       rank_(rank),
       processes_(processes),
       micro_batches_(count_micro_batches(config_)),
-      lanes_(config_.train.lanes > 0 ? config_.train.lanes : default_lanes(micro_batches_)),
-      tree_((check_process_count(processes, lanes_), lanes_ / processes)),
+      groups_(config_.train.lanes > 0 ? config_.train.lanes
+                                      : default_accumulation_groups(micro_batches_)),
+      tree_((check_process_count(processes, groups_), groups_ / processes)),
       model_(make_network(config_.model, config_.data.sequence_length, backend,
                           activation_dtype(config_.train.precision))),
       optimizer_(config_.optimizer, model_->parameters(), backend),
       position_rng_(config_.seed, "positions"),
       validation_position_rng_(config_.seed, "positions.val") {
-  if (micro_batches_ % lanes_ != 0) {
+  if (micro_batches_ % groups_ != 0) {
     throw Error(ExitCode::config, "train.lanes",
                 fmt::format("a divisor of the {} micro-batches of a step", micro_batches_),
-                std::to_string(lanes_), "lower it, or leave it out");
+                std::to_string(groups_), "lower it, or leave it out");
   }
   if (data == Data::opened) open_data();
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const Dtype P = backend_.parameter_dtype();
-  arena_.add("weights.masters", &masters_, P, {layout().elements()});
+  arena_.add("weights.masters", &master_weights_, P, {layout().elements()});
   optimizer_.plan(arena_);
   gradients_.resize(static_cast<size_t>(tree_.buffers()));
   for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
   arena_.add("batch.sums", &sums_, Dtype::f64, {tree_.buffers(), 2});
-  arena_.add("batch.unread_sums", &unread_sums_, Dtype::f64, {kUnread, 2});
+  arena_.add("batch.unread_sums", &in_flight_sums_, Dtype::f64, {kMaxInFlight, 2});
   if (processes_ > 1 && !backend_.memory().on_host()) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
@@ -151,18 +152,18 @@ void Trainer::commit() {
   require(processes_ == 1 || connected_, "a connection, whose buffers are taken before the plan");
   check_memory(0);
   with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
-  model_->set_masters(masters_);
+  model_->set_master_weights(master_weights_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   inputs_.resize(N);
   targets_.resize(N);
   lengths_.resize(static_cast<size_t>(config_.train.micro_batch));
-  read_sums_.resize(static_cast<size_t>(kUnread * (2 + processes_)));
-  waits_.resize(kUnread);
-  counts_.resize(kUnread);
+  read_sums_.resize(static_cast<size_t>(kMaxInFlight * (2 + processes_)));
+  waits_.resize(kMaxInFlight);
+  counts_.resize(kMaxInFlight);
   order_.resize(static_cast<size_t>(sequences_per_step()));
-  results_.resize(kUnread);
+  results_.resize(kMaxInFlight);
   positions_.resize(static_cast<size_t>(model_->draws()) * N);
-  for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
+  for (int64_t l = 0; l < tree_.groups(); ++l) joins_.push_back(tree_.joins_after(l));
   if (training_) training_->reserve_ahead(own_sequences());
 }
 
@@ -170,7 +171,8 @@ void Trainer::refresh() { rounded_ ? model_->refresh_mechanisms() : model_->refr
 
 void Trainer::initialize() {
   for (const Parameter& p : layout().all()) {
-    HostCopy part(backend_, masters_.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
+    HostCopy part(backend_, master_weights_.slice(0, p.offset, p.size),
+                  HostCopy::Contents::undefined);
     bamtrain::initialize(p, config_.model, config_.data.sequence_length, config_.seed,
                          part.tensor());
     part.upload();
@@ -184,7 +186,7 @@ const int32_t* Trainer::positions_of(const Rng& rng, const BatchDraw& batch, int
 
 /// The next micro-batch of a step, for the model's forward_backward(). Returns its T.
 int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
-  const auto slot = static_cast<size_t>(unread_);
+  const auto slot = static_cast<size_t>(in_flight_);
   const Clock::time_point asked = Clock::now();
   SequenceCounts counts;
   const int64_t T =
@@ -201,30 +203,32 @@ int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
 
 /// Gradients and token losses of the micro-batch that was loaded. Gradients are those of the sum
 /// over tokens_per_step, as if every position were a target; see gradient_scale().
-void Trainer::differentiate(const Tensor& gradients, const Tensor& loss) {
+void Trainer::forward_backward(const Tensor& gradients, const Tensor& loss) {
   model_->forward_backward(1 / static_cast<double>(config_.train.tokens_per_step), gradients, loss);
 }
 
-/// Accumulates one lane's micro-batches in index order: what differentiate() gives.
-void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradients, Tensor loss) {
+/// Accumulates one group's micro-batches in index order: what forward_backward() gives.
+void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, Tensor gradients,
+                               Tensor loss) {
   const auto B = static_cast<size_t>(config_.train.micro_batch);
   backend_.zero(gradients);
   backend_.zero(loss);
-  const auto work = [&] { differentiate(gradients, loss); };
+  const auto work = [&] { forward_backward(gradients, loss); };
   for (size_t begin = 0; begin < numbers.size(); begin += B) {
     const int64_t T = load(numbers.subspan(begin, B), step);
-    backend_.repeat(repetition(gradients.data, T), std::ref(work));  // takes no memory
+    backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // takes no memory
   }
 }
 
 /// A step of several micro-batches or processes.
-void Trainer::step_in_lanes(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
-  const int64_t per_lane = sequences_per_step() / lanes_;
+void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
+  const int64_t per_group = sequences_per_step() / groups_;
   refresh();
-  for (int64_t l = 0; l < tree_.lanes(); ++l) {
+  for (int64_t l = 0; l < tree_.groups(); ++l) {
     const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
-    lane(numbers.subspan(static_cast<size_t>(l * per_lane), static_cast<size_t>(per_lane)), step,
-         gradients_[buffer], loss_sum(buffer));
+    accumulate_group(
+        numbers.subspan(static_cast<size_t>(l * per_group), static_cast<size_t>(per_group)), step,
+        gradients_[buffer], loss_sum(buffer));
     for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
       const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
       backend_.add(gradients_[to], gradients_[of]);
@@ -237,7 +241,7 @@ void Trainer::step_in_lanes(std::span<const int64_t> numbers, int64_t step, Comm
   update();
 }
 
-/// A step of one micro-batch: one repetition for all that a device does.
+/// A step of one micro-batch: one graph of all that a device does.
 void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
   if (!rounded_) model_->refresh();
   const int64_t T = load(numbers, step);
@@ -246,26 +250,26 @@ void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
     model_->refresh_mechanisms();
     backend_.zero(gradients_[0]);
     backend_.zero(loss_sum(0));
-    differentiate(gradients_[0], loss_sum(0));
+    forward_backward(gradients_[0], loss_sum(0));
     update();
   };
-  backend_.repeat(repetition(gradients_[0].data, T), std::ref(work));
+  backend_.run_captured(graph_key(gradients_[0].data, T), std::ref(work));
 }
 
 /// REQUIRES: the targets of the step are counted.
 void Trainer::prepare_update(int64_t step) {
   optimizer_.prepare(earlier_steps_ + step + 1, learning_rate(step),
-                     gradient_scale(counts_[static_cast<size_t>(unread_)]));
+                     gradient_scale(counts_[static_cast<size_t>(in_flight_)]));
 }
 
 void Trainer::update() {
   backend_.squared_norm(squared_norm(), gradients_[0]);
-  optimizer_.step(squared_norm(), masters_, model_->rounded_weights(), gradients_[0]);
+  optimizer_.step(squared_norm(), master_weights_, model_->rounded_weights(), gradients_[0]);
 }
 
 void Trainer::count_step(Communicator& comm) {
   if (processes_ == 1) return;
-  SequenceCounts& counts = counts_[static_cast<size_t>(unread_)];
+  SequenceCounts& counts = counts_[static_cast<size_t>(in_flight_)];
   if (training_->tasks().empty()) {
     counts.inputs *= processes_;
     counts.targets *= processes_;
@@ -316,21 +320,21 @@ void Trainer::read_ahead(int64_t step) {
 }
 
 void Trainer::start_step(int64_t step, Communicator& comm) {
-  require(unread_ < kUnread, "results of steps to be read in time");
-  if (unread_ == 0) first_unread_ = step;
+  require(in_flight_ < kMaxInFlight, "results of steps to be read in time");
+  if (in_flight_ == 0) first_in_flight_ = step;
   read_ahead(step);
-  waits_[static_cast<size_t>(unread_)] = 0;
-  counts_[static_cast<size_t>(unread_)] = {};
-  training_->order(step, config_.train.micro_batch, lanes_, &order_);
+  waits_[static_cast<size_t>(in_flight_)] = 0;
+  counts_[static_cast<size_t>(in_flight_)] = {};
+  training_->order(step, config_.train.micro_batch, groups_, &order_);
   const std::span<const int64_t> own = std::span<const int64_t>(order_).subspan(
       static_cast<size_t>(rank_ * own_sequences()), static_cast<size_t>(own_sequences()));
   if (micro_batches_ == 1) {
     step_at_once(own, step);
   } else {
-    step_in_lanes(own, step, comm);
+    step_in_groups(own, step, comm);
   }
   rounded_ = true;
-  const Tensor slot = unread_sums_.slice(0, unread_++, 1);
+  const Tensor slot = in_flight_sums_.slice(0, in_flight_++, 1);
   backend_.zero(slot);
   backend_.add(slot, sums_.slice(0, 0, 1));
 }
@@ -340,14 +344,14 @@ double Trainer::learning_rate(int64_t step) const {
 }
 
 std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
-  const int64_t count = std::exchange(unread_, 0);
+  const int64_t count = std::exchange(in_flight_, 0);
   if (count == 0) return {};
-  backend_.download(read_sums_.data(), unread_sums_.slice(0, 0, count));
+  backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
   const auto number = static_cast<size_t>(count);
   for (size_t s = 0; s < number; ++s) {
     results_[s].norm = gradient_scale(counts_[s]) * std::abs(std::sqrt(read_sums_[2 * s + 1]));
   }
-  // Of the losses: each process has those of its lanes, and the norm of all gradients. Of the
+  // Of the losses: each process has those of its groups, and the norm of all gradients. Of the
   // waits: a column for each process.
   double* const waits = read_sums_.data() + 2 * count;
   std::fill_n(waits, count * processes_, 0.0);
@@ -357,7 +361,7 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   if (processes_ > 1) comm.all_reduce_sum(read_sums_.data(), (2 + processes_) * count);
   for (size_t s = 0; s < number; ++s) {
     StepResult& r = results_[s];
-    const int64_t step = first_unread_ + static_cast<int64_t>(s);
+    const int64_t step = first_in_flight_ + static_cast<int64_t>(s);
     r.step = step + 1;
     r.tokens = counts_[s].inputs;
     r.targets = counts_[s].targets;
@@ -367,15 +371,16 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
     r.data_wait = *std::max_element(of_step, of_step + processes_);
     if (std::isfinite(r.loss) && std::isfinite(r.norm)) continue;
     const int64_t windows = sequences_per_step();
-    fail_together(comm, std::make_exception_ptr(NonfiniteStep(
-                            r, fmt::format("the batch of windows {} to {}", step * windows,
-                                           (step + 1) * windows - 1))));
+    fail_on_all_ranks(comm, std::make_exception_ptr(NonfiniteStep(
+                                r, fmt::format("the batch of windows {} to {}", step * windows,
+                                               (step + 1) * windows - 1))));
   }
   return {results_.data(), number};
 }
 
 void Trainer::check_finite(int64_t step) const {
-  const Tensor states[] = {masters_, optimizer_.first_moments(), optimizer_.second_moments()};
+  const Tensor states[] = {master_weights_, optimizer_.first_moments(),
+                           optimizer_.second_moments()};
   for (const Tensor& t : states) {
     double squares = 0;
     backend_.squared_norm(squared_norm(), t);

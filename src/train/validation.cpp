@@ -17,9 +17,9 @@ namespace {
 struct HeadSums {
   int64_t layers, heads;
 
-  int64_t size() const { return layers * kAttentionNumbers * heads; }
-  int64_t at(int64_t layer, AttentionNumber number, int64_t head) const {
-    return (layer * kAttentionNumbers + static_cast<int64_t>(number)) * heads + head;
+  int64_t size() const { return layers * kAttentionStatistics * heads; }
+  int64_t at(int64_t layer, AttentionStatistic number, int64_t head) const {
+    return (layer * kAttentionStatistics + static_cast<int64_t>(number)) * heads + head;
   }
 };
 
@@ -27,7 +27,7 @@ struct HeadSums {
 AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int64_t T) {
   AttentionMeans means;
   means.windows = static_cast<int64_t>(sums.size()) / of.size();
-  const auto total = [&](int64_t l, AttentionNumber number, int64_t h) {
+  const auto total = [&](int64_t l, AttentionStatistic number, int64_t h) {
     double sum = 0;
     for (int64_t w = 0; w < means.windows; ++w) {
       sum += sums[static_cast<size_t>(w * of.size() + of.at(l, number, h))];
@@ -41,15 +41,16 @@ AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int
     }
     return values;
   };
-  const auto mean = [&](AttentionNumber number) {
+  const auto mean = [&](AttentionStatistic number) {
     return by_head([&, number](int64_t l, int64_t h) {
       return total(l, number, h) / static_cast<double>(means.windows * T);
     });
   };
-  means.entropy = mean(AttentionNumber::entropy);
-  means.support = mean(AttentionNumber::support);
-  means.live_tiles = by_head([&](int64_t l, int64_t h) {
-    return total(l, AttentionNumber::live_tiles, h) / total(l, AttentionNumber::visible_tiles, h);
+  means.entropy = mean(AttentionStatistic::entropy);
+  means.nonzero_keys = mean(AttentionStatistic::nonzero_keys);
+  means.nonzero_blocks = by_head([&](int64_t l, int64_t h) {
+    return total(l, AttentionStatistic::nonzero_blocks, h) /
+           total(l, AttentionStatistic::visible_blocks, h);
   });
   return means;
 }
@@ -137,7 +138,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
       };
       slots[static_cast<size_t>(first + b)] = sequence_sums(
           row(losses), row(targets_), task ? row(answers) : std::span<const int32_t>(),
-          task ? task->terminator : kNoTarget);
+          task ? task->terminator : kIgnoreIndex);
     }
     if (looked_at_here == 0) continue;
     std::copy_n(rows_of_heads.begin(), looked_at_here * numbers,
@@ -148,7 +149,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
     comm.all_reduce_sum(attention.data(), looked_at * numbers);
   }
   Validation result = {mean_loss(slots), std::nullopt, std::nullopt};
-  if (task) result.scores = task_scores(slots, task->terminator != kNoTarget);
+  if (task) result.scores = task_scores(slots, task->terminator != kIgnoreIndex);
   if (looked_at > 0) result.attention = means_of(attention, of_heads, T);
   return result;
 }

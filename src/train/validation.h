@@ -15,8 +15,8 @@ using HeadValues = std::vector<std::vector<double>>;  // (layers, heads)
 /// Of attention in the first windows of a pass.
 struct AttentionMeans {
   int64_t windows = 0;
-  HeadValues entropy, support;  // means over rows: see Backend::attention_statistics
-  HeadValues live_tiles;        // share of the tiles that rows see: see ops/live_tiles.h
+  HeadValues entropy, nonzero_keys;  // means over rows: see Backend::attention_statistics
+  HeadValues nonzero_blocks;         // share of the tiles that rows see: see ops/nonzero_blocks.h
 };
 
 struct Validation {

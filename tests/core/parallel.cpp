@@ -56,7 +56,7 @@ TEST_CASE("of stretches every piece runs once, those of a thread that waits by t
       INFO(n << " pieces, " << threads << " threads");
       std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
       std::atomic<int64_t> others{0};
-      parallel_stretches(n, [&](int64_t i) {
+      parallel_work_stealing(n, [&](int64_t i) {
         ++seen[static_cast<size_t>(i)];
         if (i > 0) ++others;
         while (omp_get_num_threads() > 1 && i == 0 && others < n - 1) std::this_thread::yield();
@@ -65,10 +65,10 @@ TEST_CASE("of stretches every piece runs once, those of a thread that waits by t
     }
   }
   omp_set_num_threads(2);
-  CHECK_THROWS_AS(parallel_stretches(8,
-                                     [](int64_t i) {
-                                       if (i == 5) throw std::runtime_error("piece 5");
-                                     }),
+  CHECK_THROWS_AS(parallel_work_stealing(8,
+                                         [](int64_t i) {
+                                           if (i == 5) throw std::runtime_error("piece 5");
+                                         }),
                   std::runtime_error);
   omp_set_num_threads(before);
 }

@@ -28,13 +28,13 @@ TEST_CASE("work that failed while it was recorded is recorded anew, not replayed
     m.backend().add(x.tensor(), one.tensor());
   };
   const auto value = [&] { return read(x.tensor(), Role::parameter).x.at(3); };
-  m.backend().repeat(7, work);
+  m.backend().run_captured(7, work);
   CHECK(value() == 2);
   fails = true;
-  CHECK_THROWS_AS(m.backend().repeat(7, work), std::runtime_error);
+  CHECK_THROWS_AS(m.backend().run_captured(7, work), std::runtime_error);
   fails = false;
   for (int pass = 0; pass < 3; ++pass) {
-    m.backend().repeat(7, work);
+    m.backend().run_captured(7, work);
     CHECK(value() == 3 + pass);
   }
 }

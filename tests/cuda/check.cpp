@@ -30,7 +30,8 @@ struct CheckedStep {
     run.differentiate(random_batch(2, 40, c.vocab));
     backend.squared_norm(squared_norm, run.gradients());
     optimizer.prepare(1, 1e-3, 1);
-    optimizer.step(squared_norm, run.masters(), run.model().rounded_weights(), run.gradients());
+    optimizer.step(squared_norm, run.master_weights(), run.model().rounded_weights(),
+                   run.gradients());
   }
 
   static Device checked() {

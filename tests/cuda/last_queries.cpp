@@ -169,7 +169,7 @@ void check_grown(const ModelConfig& c, const Sizes& padding, int64_t T, Dtype t)
   Run run(c, t, B, T, std::move(device), Recompute::none, ModelUse::generation);
   round_weights(run);
   std::vector<std::vector<double>> logits(padding.size());
-  run.model().begin_texts(padding);
+  run.model().begin_decoding(padding);
   for (int64_t at = 0, piece = 0; at < T; ++piece) {
     const int64_t n = std::min(kPieces[static_cast<size_t>(piece) % kPieces.size()], T - at);
     std::vector<int32_t> tokens;
@@ -201,7 +201,7 @@ void check_grown(const ModelConfig& c, const Sizes& padding, int64_t T, Dtype t)
   }
 }
 
-TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every prior") {
+TEST_CASE("incremental decoding on CUDA has the logits of whole texts, for every prior") {
   for (const PriorConfig& p : every_prior()) {
     ModelConfig c = device_config(p);
     c.attention.scale = scale("ssmax");
@@ -209,7 +209,7 @@ TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every pri
   }
 }
 
-TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every scale") {
+TEST_CASE("incremental decoding on CUDA has the logits of whole texts, for every scale") {
   for (const ScaleInfo& s : all_scales()) {
     ModelConfig c = device_config(prior("cable"));
     c.attention.scale = scale(s.name);
@@ -218,11 +218,11 @@ TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every sca
   }
 }
 
-TEST_CASE("texts that grow on CUDA past a piece and a window have the logits of whole texts") {
+TEST_CASE("incremental decoding on CUDA past a chunk and a window has the logits of whole texts") {
   for (const char* name : {"bam", "cable"}) {
     ModelConfig c = device_config(prior(name));
     c.attention.window = 40;
-    check_grown(c, {0, 11}, kMostAppended + 90, Dtype::bf16);
+    check_grown(c, {0, 11}, kMaxPrefillChunk + 90, Dtype::bf16);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "catch.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "cuda/attention_shapes.h"
 #include "cuda/device.h"
 #include "mixes/registry.h"
@@ -402,7 +402,7 @@ TEST_CASE("batches of several lengths on CUDA: each has its recording, and no tr
     }
     const Batch longer = random_batch(2, 70, c.vocab);
     Batch batch = random_batch(2, 40, c.vocab);
-    for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kNoTarget;
+    for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kIgnoreIndex;
     INFO(describe(c));
     Run fresh(c, Dtype::f32, 2, 70, cuda_device()), used(c, Dtype::f32, 2, 70, cuda_device());
     const double loss = fresh.differentiate(batch);

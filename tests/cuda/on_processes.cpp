@@ -13,8 +13,8 @@
 #include "core/reduction_tree.h"
 #include "core/rng.h"
 #include "core/sha256.h"
+#include "dist/collective.h"
 #include "dist/communicator.h"
-#include "dist/together.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/cuda.h"
 #include "ops/host_copy.h"
@@ -87,15 +87,15 @@ int train(Communicator& comm, const std::string& config,
   trainer.initialize();
   for (int64_t step = 0; step < run.train.steps; ++step) {
     trainer.start_step(step, comm);
-    if (trainer.unread() < 3 && step + 1 < run.train.steps) continue;
+    if (trainer.in_flight() < 3 && step + 1 < run.train.steps) continue;
     for (const StepResult& r : trainer.finish_steps(comm)) {
       if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
     }
   }
-  const HostCopy weights(*backend, trainer.masters(), HostCopy::Contents::downloaded);
+  const HostCopy weights(*backend, trainer.master_weights(), HostCopy::Contents::downloaded);
   const std::string digest =
       sha256_hex(std::string_view(static_cast<const char*>(weights.tensor().data),
-                                  static_cast<size_t>(trainer.masters().bytes())));
+                                  static_cast<size_t>(trainer.master_weights().bytes())));
   std::string first = digest;
   comm.broadcast(first.data(), static_cast<int64_t>(first.size()), 0);
   if (comm.any(first != digest)) {

@@ -81,6 +81,6 @@ TEST_CASE("text is the tokenizer's ids of prompt and target together") {
   CHECK(Symbols(e.inputs.begin() + 1, e.inputs.end()) == whole);
   whole.push_back(t.eos());
   for (size_t i = 0; i < e.targets.size(); ++i) {
-    CHECK(e.targets[i] == (i < prompt ? kNoTarget : whole[i]));
+    CHECK(e.targets[i] == (i < prompt ? kIgnoreIndex : whole[i]));
   }
 }

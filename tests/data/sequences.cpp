@@ -50,9 +50,9 @@ TEST_CASE("rows are a task's sequences, padded to the longest's multiple of colu
       const auto at = row * static_cast<size_t>(b.t) + static_cast<size_t>(i);
       const bool inside = i < std::ssize(e.inputs);
       CHECK(b.inputs[at] == (inside ? e.inputs[static_cast<size_t>(i)] : t->info().padding));
-      CHECK(b.targets[at] == (inside ? e.targets[static_cast<size_t>(i)] : kNoTarget));
+      CHECK(b.targets[at] == (inside ? e.targets[static_cast<size_t>(i)] : kIgnoreIndex));
       if (inside) ++counts.inputs;
-      if (inside && e.targets[static_cast<size_t>(i)] != kNoTarget) ++counts.targets;
+      if (inside && e.targets[static_cast<size_t>(i)] != kIgnoreIndex) ++counts.targets;
     }
   }
   CHECK(b.t == static_cast<int64_t>(std::min<size_t>((longest + 15) / 16 * 16, 42)));
@@ -71,7 +71,7 @@ TEST_CASE("a step's micro-batches have sequences of about one length, and lanes 
       std::sort(all.begin(), all.end());
       for (int64_t i = 0; i < 32; ++i) CHECK(all[static_cast<size_t>(i)] == step * 32 + i);
       // Sorted by length, dealt out: the longest of a micro-batch is at most the shortest of the
-      // next, wherever lanes have them.
+      // next, wherever groups have them.
       std::vector<std::pair<int64_t, int64_t>> spans;
       for (size_t m = 0; m < 8; ++m) {
         int64_t least = 99, most = 0;
@@ -83,7 +83,7 @@ TEST_CASE("a step's micro-batches have sequences of about one length, and lanes 
       }
       std::sort(spans.begin(), spans.end());
       for (size_t m = 1; m < 8; ++m) CHECK(spans[m - 1].second <= spans[m].first);
-      // And every lane has a micro-batch from each part of the range.
+      // And every group has a micro-batch from each part of the range.
       if (lanes == 2) CHECK(t->length(order[0]) <= t->length(order[16]));
     }
   }
@@ -123,7 +123,7 @@ TEST_CASE("tasks and shards take turns by their weights") {
     const bool of_task =
         std::find(b.targets.begin() + static_cast<int64_t>(row * 42),
                   b.targets.begin() + static_cast<int64_t>(row * 42 + 42),
-                  kNoTarget) != b.targets.begin() + static_cast<int64_t>(row * 42 + 42);
+                  kIgnoreIndex) != b.targets.begin() + static_cast<int64_t>(row * 42 + 42);
     if (of_task) {
       ++sequences;
       continue;

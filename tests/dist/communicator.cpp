@@ -5,8 +5,8 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "dist/collective.h"
 #include "dist/launch.h"
-#include "dist/together.h"
 #include "launch_environment.h"
 
 namespace bamtrain {
@@ -52,13 +52,13 @@ TEST_CASE(
   const LaunchEnvironment nothing{};
   const auto communicator = make_communicator();
   const auto fail = [] { throw Error(ExitCode::data, "here", "this", "that", ""); };
-  CHECK_THROWS_AS(together(*communicator, fail), Error);
-  CHECK_THROWS_AS(on_first_rank(*communicator, fail), Error);
-  CHECK_THROWS_AS(fail_together(*communicator, std::make_exception_ptr(std::bad_alloc())),
+  CHECK_THROWS_AS(run_on_all_ranks(*communicator, fail), Error);
+  CHECK_THROWS_AS(run_on_rank_zero(*communicator, fail), Error);
+  CHECK_THROWS_AS(fail_on_all_ranks(*communicator, std::make_exception_ptr(std::bad_alloc())),
                   std::bad_alloc);
   int done = 0;
-  together(*communicator, [&] { done += 1; });
-  on_first_rank(*communicator, [&] { done += 2; });
+  run_on_all_ranks(*communicator, [&] { done += 1; });
+  run_on_rank_zero(*communicator, [&] { done += 2; });
   CHECK(done == 3);
 }
 

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "core/accumulation_tree.h"
 #include "core/error.h"
-#include "core/lane_tree.h"
 #include "dist/backends.h"
+#include "dist/collective.h"
 #include "dist/communicator.h"
 #include "dist/launch.h"
-#include "dist/together.h"
 
 namespace bamtrain {
 namespace {
@@ -114,9 +114,9 @@ void sums(Communicator& communicator, Checks& checks) {
   checks.check(std::isinf(odd[1]), "infinity on one rank is seen by all");
 }
 
-/// Adds lanes [first, first + count) as a training step does.
-std::vector<float> lane_sum(int64_t first, int64_t count, int64_t n) {
-  const LaneTree tree(count);
+/// Adds groups [first, first + count) as a training step does.
+std::vector<float> group_sum(int64_t first, int64_t count, int64_t n) {
+  const AccumulationTree tree(count);
   std::vector<std::vector<float>> buffers(static_cast<size_t>(tree.buffers()));
   for (int64_t lane = 0; lane < count; ++lane) {
     buffers[static_cast<size_t>(tree.buffer_for(lane))] = values<float>(first + lane, n);
@@ -129,7 +129,7 @@ std::vector<float> lane_sum(int64_t first, int64_t count, int64_t n) {
   return buffers[0];
 }
 
-/// One number per lane, added in the lanes' tree.
+/// One number per group, added in the groups' tree.
 double tree_sum(std::span<const double> values) {
   if (values.size() == 1) return values[0];
   const size_t half = values.size() / 2;
@@ -143,9 +143,9 @@ void lanes(Communicator& communicator, Checks& checks) {
     const int64_t own = total / communicator.size(), first = own * communicator.rank();
     const std::string what = std::to_string(total) + " lanes";
 
-    std::vector<float> gradient = lane_sum(first, own, n);
+    std::vector<float> gradient = group_sum(first, own, n);
     communicator.all_reduce_sum(gradient.data(), n);
-    checks.check(same_bits(gradient, lane_sum(0, total, n)), "gradients of " + what);
+    checks.check(same_bits(gradient, group_sum(0, total, n)), "gradients of " + what);
 
     const std::vector<double> losses = values<double>(99, total);
     double loss =
@@ -183,7 +183,7 @@ void fail_on_one_rank(Communicator& communicator) {
 /// Ranks for which bit r of `failing` is set fail; `alike` or with a text of their own.
 void fail_side_by_side(Communicator& communicator, unsigned failing, bool alike) {
   const int rank = communicator.rank();
-  together(communicator, [&] {
+  run_on_all_ranks(communicator, [&] {
     if ((failing >> rank & 1) == 0) return;
     throw Error(ExitCode::data, alike ? "shard" : "shard of " + std::to_string(rank), "a file",
                 "none", "");
@@ -194,9 +194,9 @@ void fail_side_by_side(Communicator& communicator, unsigned failing, bool alike)
 /// Work for rank 0 alone; the others must see it done.
 void first_rank(Communicator& communicator, Checks& checks) {
   int done = 0;
-  on_first_rank(communicator, [&] { ++done; });
+  run_on_rank_zero(communicator, [&] { ++done; });
   checks.check(done == (communicator.rank() == 0 ? 1 : 0), "work of rank 0 is done there alone");
-  together(communicator, [&] { ++done; });
+  run_on_all_ranks(communicator, [&] { ++done; });
   checks.check(done == (communicator.rank() == 0 ? 2 : 1), "work of all is done everywhere");
 }
 

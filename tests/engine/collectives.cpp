@@ -136,12 +136,12 @@ uint32_t rounded_to_bf16(float x) {
 }  // namespace
 
 void sync_warp(uint32_t mask, Place at) {
-  const Inside inside;
+  const EngineScope inside;
   collective(execute_sync, nullptr, mask, "sync_warp", at, nullptr);
 }
 
 uint64_t shuffle_bits(Shuffle kind, uint32_t mask, uint64_t value, int operand, Place at) {
-  const Inside inside;
+  const EngineScope inside;
   if (operand < 0 || operand >= static_cast<int>(kLanes)) {
     fail(FaultKind::shuffle_source, self(), at, "a lane, a lane mask or a distance in [0, 32)",
          std::to_string(operand));
@@ -158,7 +158,7 @@ uint64_t shuffle_bits(Shuffle kind, uint32_t mask, uint64_t value, int operand, 
 }
 
 uint32_t ballot(uint32_t mask, bool predicate, Place at) {
-  const Inside inside;
+  const EngineScope inside;
   BallotOperand operand = {predicate, 0};
   collective(execute_ballot, &operand, mask, "ballot", at, nullptr);
   return operand.result;
@@ -166,13 +166,13 @@ uint32_t ballot(uint32_t mask, bool predicate, Place at) {
 
 void ldmatrix(uint32_t* r, int matrices, bool transposed, uint32_t row, Place at) {
   const void* called_from = __builtin_return_address(0);
-  const Inside inside;
+  const EngineScope inside;
   LdmatrixOperand operand = {r, row, static_cast<uint32_t>(matrices), transposed, at};
   collective(execute_ldmatrix, &operand, 0xFFFFFFFFu, "ldmatrix", at, called_from);
 }
 
 void mma_m16n8k16(float* d, const uint32_t* a, uint32_t b0, uint32_t b1, Place at) {
-  const Inside inside;
+  const EngineScope inside;
   MmaOperand operand = {d, a, {b0, b1}};
   collective(execute_mma, &operand, 0xFFFFFFFFu, "mma", at, nullptr);
 }

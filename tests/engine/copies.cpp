@@ -25,7 +25,7 @@ void complete(Copy& copy) {
 
 void copy_async_16(uint32_t to, const void* from, bool wanted, Place at) {
   const void* issued = __builtin_return_address(0);
-  const Inside inside;
+  const EngineScope inside;
   Thread& thread = self();
   shared_bytes(to, kBytes, thread, at, "an asynchronous copy");
   if (reinterpret_cast<uintptr_t>(from) % kBytes != 0) {
@@ -44,7 +44,7 @@ void copy_async_16(uint32_t to, const void* from, bool wanted, Place at) {
 void copy_async_commit() { ++self().groups; }
 
 void copy_async_wait(int left) {
-  const Inside inside;
+  const EngineScope inside;
   Thread& thread = self();
   size_t kept = 0;
   for (Copy& copy : thread.copies) {

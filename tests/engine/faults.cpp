@@ -121,7 +121,7 @@ TEST_CASE("every planted fault is reported with its kind and its line in every o
     INFO(planted.name);
     int schedule = 0;
     for (const Options& o : schedules()) {
-      const With with(o);
+      const ScopedOptions with(o);
       INFO("schedule " << schedule++);
       try {
         launch_planted(planted.kernel);

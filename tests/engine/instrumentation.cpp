@@ -13,7 +13,7 @@ using namespace bamtrain::engine;
 
 void see(const void* address, size_t bytes, size_t alignment, bool write, const void* pc) {
   if (!machine.in_kernel || machine.in_engine) return;
-  const Inside inside;
+  const EngineScope inside;
   checker::access(self(), address, bytes, alignment, write, pc);
 }
 

@@ -63,7 +63,7 @@ void reset_shared(size_t dynamic_bytes) {
 void* dynamic_shared() { return machine.arena + kRedZone; }
 
 void* static_shared(const void* key, size_t bytes, size_t alignment, Place at) {
-  const Inside inside;
+  const EngineScope inside;
   size_t used = bytes;
   for (const SharedArray& array : machine.shared) {
     if (array.key == key) return machine.arena + array.offset;
@@ -102,7 +102,7 @@ void verify_shared_red_zones() {
 }
 
 uint32_t shared_address(const void* shared, Place at) {
-  const Inside inside;
+  const EngineScope inside;
   if (!in_arena(shared)) {
     fail(FaultKind::misuse, self(), at, "a pointer to shared memory", "another");
   }

@@ -26,7 +26,7 @@ struct Messages::State {
 
 Messages::Messages(const Peers& peers, device::Stream) : state_(std::make_unique<State>()) {
   for (auto& slot : state_->requests) slot[0] = slot[1] = MPI_REQUEST_NULL;
-  peers.together([] {});
+  peers.run_on_all_ranks([] {});
   int number = peers.rank == 0 ? 42 : 0;  // as NCCL's identity travels
   peers.broadcast(&number, sizeof number, 0);
   require(number == 42, "what rank 0 broadcasts");

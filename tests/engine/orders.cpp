@@ -67,7 +67,7 @@ TEST_CASE("a tiled product is within fp32 rounding of fp64, the same bits in eve
       }
     }
     for (const Options& o : schedules()) {
-      const With with(o);
+      const ScopedOptions with(o);
       CHECK(product.bits() == first);
     }
   }
@@ -93,7 +93,7 @@ TEST_CASE("a sum over blocks is exact for integers, the same bits in every order
   const std::vector<float> of_integers = sums(integers), of_reals = sums(reals);
   for (size_t b = 0; b < 4; ++b) CHECK(double{of_integers[b]} == expected[b]);
   for (const Options& o : schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     CHECK(sums(reals) == of_reals);
   }
 }

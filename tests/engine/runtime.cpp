@@ -86,25 +86,25 @@ void check(device::LaunchStatus status, const char* what) {
   require(status.ok(), (std::string(what) + ": " + status.message).c_str());
 }
 
-struct Recording::State {
+struct CapturedGraph::State {
   std::vector<std::function<void()>> work;
 };
 
-Recording::Recording() : state_(std::make_unique<State>()) {}
-Recording::~Recording() = default;
-Recording::Recording(Recording&&) noexcept = default;
-Recording& Recording::operator=(Recording&&) noexcept = default;
+CapturedGraph::CapturedGraph() : state_(std::make_unique<State>()) {}
+CapturedGraph::~CapturedGraph() = default;
+CapturedGraph::CapturedGraph(CapturedGraph&&) noexcept = default;
+CapturedGraph& CapturedGraph::operator=(CapturedGraph&&) noexcept = default;
 
-void Recording::begin(Stream) {
+void CapturedGraph::begin(Stream) {
   require(!engine::recording() && state_->work.empty(), "one recording at a time");
   engine::recorded = &state_->work;
 }
-void Recording::end(Stream) { engine::recorded = nullptr; }
-void Recording::give_up(Stream) {
+void CapturedGraph::end(Stream) { engine::recorded = nullptr; }
+void CapturedGraph::give_up(Stream) {
   engine::recorded = nullptr;
   state_->work.clear();
 }
-void Recording::replay(Stream) const {
+void CapturedGraph::replay(Stream) const {
   require(!state_->work.empty(), "a recording before its replay");
   for (const auto& work : state_->work) work();
 }

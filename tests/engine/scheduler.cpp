@@ -223,7 +223,7 @@ namespace {
 }  // namespace
 
 void barrier(Place at) {
-  const Inside inside;
+  const EngineScope inside;
   Thread& thread = self();
   Barrier& b = machine.barrier;
   if (machine.live < machine.thread_count) fail_returned(thread, at);

@@ -118,12 +118,12 @@ struct Machine {
 extern Machine machine;
 
 /// While it lives, the checker ignores what the instrumented code of inline functions does.
-class Inside {
+class EngineScope {
  public:
-  Inside() { machine.in_engine = true; }
-  ~Inside() { machine.in_engine = false; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
+  EngineScope() { machine.in_engine = true; }
+  ~EngineScope() { machine.in_engine = false; }
+  EngineScope(const EngineScope&) = delete;
+  EngineScope& operator=(const EngineScope&) = delete;
 };
 
 /// The thread whose coordinates `running` points to. REQUIRES: a kernel runs.

@@ -12,12 +12,12 @@
 namespace bamtrain::engine {
 
 /// The engine's options are `o` while this lives.
-class With {
+class ScopedOptions {
  public:
-  explicit With(const Options& o) : before_(options()) { options() = o; }
-  ~With() { options() = before_; }
-  With(const With&) = delete;
-  With& operator=(const With&) = delete;
+  explicit ScopedOptions(const Options& o) : before_(options()) { options() = o; }
+  ~ScopedOptions() { options() = before_; }
+  ScopedOptions(const ScopedOptions&) = delete;
+  ScopedOptions& operator=(const ScopedOptions&) = delete;
 
  private:
   Options before_;

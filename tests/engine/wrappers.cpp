@@ -31,7 +31,7 @@ Case case_named(const std::string& name) {
 Words run_in_every_order(const Case& c) {
   const Words first = run(c);
   for (const Options& o : schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     CHECK(run(c) == first);
   }
   return first;
@@ -235,7 +235,7 @@ TEST_CASE("thread and block indices count x first") {
     }
   };
   for (const Options& o : schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     GlobalArray<uint32_t> out(24 * 30);
     REQUIRE(device::launch(Recorder::kernel, {2, 3, 5}, {4, 3, 2}, 0, nullptr, out.data()).ok());
     CHECK(out[0] == 0);

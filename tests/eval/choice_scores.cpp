@@ -56,7 +56,7 @@ TEST_CASE("accuracies of groups, and their weights") {
 }
 
 TEST_CASE("accuracy and perplexity of last words") {
-  const std::vector<Likelihood> words = {{-1, true}, {-3, false}, {-2, true}};
+  const std::vector<LogLikelihood> words = {{-1, true}, {-3, false}, {-2, true}};
   const ClozeScores s = cloze_scores(words);
   CHECK(s.accuracy.mean == Approx(2.0 / 3).epsilon(1e-15));
   CHECK(s.loss.mean == 2);

@@ -28,7 +28,7 @@ struct TextModel {
   std::unique_ptr<Backend> backend = make_reference_backend();
   std::unique_ptr<ParameterLayout> layout;
   Arena arena;
-  Tensor masters;
+  Tensor master_weights;
 
   TextModel() {
     config.vocab = tokenizer.vocab() + 12;
@@ -41,22 +41,23 @@ struct TextModel {
     config.attention.scale = ScaleChoice(*find_scale("none"));
     config.attention.document_mask = true;
     layout = std::make_unique<ParameterLayout>(config, kTrained);
-    arena.add("masters", &masters, Dtype::f64, {layout->elements()});
+    arena.add("masters", &master_weights, Dtype::f64, {layout->elements()});
     arena.commit();
     for (const Parameter& p : layout->all()) {
-      initialize(p, config, kTrained, 5, masters.slice(0, p.offset, p.size));
+      initialize(p, config, kTrained, 5, master_weights.slice(0, p.offset, p.size));
     }
   }
 
   int64_t start() const { return tokenizer.bos(); }
-  Tensor head() const { return layout->view(masters, "lm_head.weight"); }
+  Tensor head() const { return layout->view(master_weights, "lm_head.weight"); }
 
   /// What generate() shows after `text`.
   std::string written(const std::string& text, const GenerationLimits& limits,
                       std::vector<std::string>* pieces = nullptr) {
     const Prompt prompt(tokenizer, start(), text, "prompt");
-    GrowingText model(config, kTrained, *backend, Dtype::f64, start(), prompt.longest(limits));
-    model.commit(masters);
+    IncrementalDecoder model(config, kTrained, *backend, Dtype::f64, start(),
+                             prompt.longest(limits));
+    model.commit(master_weights);
     std::string out;
     generate(model, tokenizer, start(), prompt, limits, Rng(3, "test"),
              [&](const std::string& piece) {
@@ -83,7 +84,7 @@ struct TextModel {
       memory.add("logits", &logits, Dtype::f64, {T, config.vocab});
       model.plan(memory, 1, T, ModelUse::evaluation);
       memory.commit();
-      model.set_masters(masters);
+      model.set_master_weights(master_weights);
       model.refresh();
       model.logits(all.data(), 1, T, start(), logits);
       const double* last = logits.ptr<double>() + (T - 1) * config.vocab;

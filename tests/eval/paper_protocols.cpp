@@ -24,7 +24,7 @@ std::string protocol_refusal(const std::string& name, int64_t training_length,
 TEST_CASE("BAM: chunks of 32,769 tokens without BOS and EOS, bins of 1,024") {
   const PaperProtocol p = paper_protocol("bam", 512, {}, false);
   CHECK(p.request.text == PerplexityText::packed);
-  CHECK(p.drops_marks);
+  CHECK(p.drops_special_tokens);
   CHECK(p.request.apart);
   CHECK(p.request.lengths == Numbers{32768});
   CHECK(p.request.protocols == Words{"bins"});
@@ -36,7 +36,7 @@ TEST_CASE("BAM: chunks of 32,769 tokens without BOS and EOS, bins of 1,024") {
 TEST_CASE("Cable: packed windows of each length to 16,384, all positions") {
   const PaperProtocol p = paper_protocol("cable", 1024, {}, false);
   CHECK(p.request.text == PerplexityText::packed);
-  CHECK_FALSE(p.drops_marks);
+  CHECK_FALSE(p.drops_special_tokens);
   CHECK_FALSE(p.request.apart);
   CHECK(p.request.lengths == Numbers{512, 1024, 2048, 4096, 8192, 16384});
   CHECK(p.request.protocols == Words{"windows"});
@@ -45,7 +45,7 @@ TEST_CASE("Cable: packed windows of each length to 16,384, all positions") {
 TEST_CASE("DAPE: the last min(256, length) tokens of 20 batches") {
   const PaperProtocol p = paper_protocol("dape", 128, {}, false);
   CHECK(p.request.text == PerplexityText::packed);
-  CHECK_FALSE(p.drops_marks);
+  CHECK_FALSE(p.drops_special_tokens);
   CHECK(p.request.lengths == Numbers{128, 256, 512, 1024, 2048, 4096, 8192});
   CHECK(p.request.counts == Numbers{20480, 10240, 5120, 2560, 1280, 160, 160});
   CHECK(p.request.protocols == Words{"last"});

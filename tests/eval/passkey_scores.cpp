@@ -35,7 +35,7 @@ struct Guesser : SmallModel {
       const bool digit = known.count(static_cast<int32_t>(id)) > 0;
       for (int64_t i = 0; i < config.width; ++i) {
         const int64_t at = head.offset + id * config.width + i;
-        put(masters, at, digit ? 20 * get(masters, at) : 0);
+        put(master_weights, at, digit ? 20 * get(master_weights, at) : 0);
       }
     }
   }
@@ -155,7 +155,7 @@ TEST_CASE("the longest text that is read has the key but its last digit") {
 
 TEST_CASE("losses that are no numbers end with their code, and name the length") {
   const Guesser g("bam");
-  for (int64_t i = 0; i < g.layout->elements(); ++i) put(g.masters, i, 3e38);
+  for (int64_t i = 0; i < g.layout->elements(); ++i) put(g.master_weights, i, 3e38);
   const Passkey passkey(digits(), {});
   try {
     g.scores(passkey, {2, 1, 0, false}, 0);

@@ -135,7 +135,8 @@ TEST_CASE("bins cost no pass of their own where windows are evaluated") {
     r.protocols = protocols;
     passes.clear();
     return perplexity_against_length(
-        f.config, 8, *f.backend, Dtype::f64, f.masters, ShardSet::open(f.w.path("val"), kVocab), r,
+        f.config, 8, *f.backend, Dtype::f64, f.master_weights,
+        ShardSet::open(f.w.path("val"), kVocab), r,
         [&](const std::string& protocol, int64_t, double) { passes.insert(protocol); });
   };
   const auto both = evaluate({"windows", "bins"});
@@ -256,7 +257,7 @@ TEST_CASE("a learned position table refuses lengths past its end") {
   f.config = tiny_model("learned");
   f.layout = ParameterLayout(f.config, 8);
   Arena arena;
-  arena.add("masters", &f.masters, Dtype::f64, {f.layout.elements()});
+  arena.add("masters", &f.master_weights, Dtype::f64, {f.layout.elements()});
   arena.commit();
   REQUIRE_THROWS_AS(f.evaluate(request()), Error);
 }

@@ -54,22 +54,22 @@ struct PerplexityFixture {
   ModelConfig config = tiny_model("alibi");
   ParameterLayout layout{config, 8};
   Arena arena;
-  Tensor masters;
+  Tensor master_weights;
   std::vector<uint32_t> ids;
 
   // Room for one longest window (32 + 1), for two (70), and for none (20).
   explicit PerplexityFixture(const std::vector<int>& documents = {40, 20, 70}) {
     std::filesystem::create_directories(w.path("val"));
     ids = write_documents(w.path("val/0.bin"), documents);
-    arena.add("masters", &masters, Dtype::f64, {layout.elements()});
+    arena.add("masters", &master_weights, Dtype::f64, {layout.elements()});
     arena.commit();
     for (const Parameter& p : layout.all()) {
-      initialize(p, config, 8, 5, masters.slice(0, p.offset, p.size));
+      initialize(p, config, 8, 5, master_weights.slice(0, p.offset, p.size));
     }
   }
 
   nlohmann::ordered_json evaluate(const PerplexityRequest& request) {
-    return perplexity_against_length(config, 8, *backend, Dtype::f64, masters,
+    return perplexity_against_length(config, 8, *backend, Dtype::f64, master_weights,
                                      ShardSet::open(w.path("val"), kVocab), request,
                                      [](const std::string&, int64_t, double) {});
   }
@@ -80,7 +80,7 @@ struct PerplexityFixture {
     Arena own;
     model.plan(own, 1, length, ModelUse::evaluation);
     own.commit();
-    model.set_masters(masters);
+    model.set_master_weights(master_weights);
     model.refresh();
     const std::vector<int32_t> tokens(ids.begin() + begin, ids.begin() + begin + length + 1);
     std::vector<double> out(static_cast<size_t>(length));

@@ -44,7 +44,7 @@ struct TextFixture : PerplexityFixture {
     model.plan(own, 1, T, ModelUse::evaluation);
     own.add("logits", &logits, Dtype::f64, {T, kVocab});
     own.commit();
-    model.set_masters(masters);
+    model.set_master_weights(master_weights);
     model.refresh();
     model.logits(tokens.data(), 1, T, std::nullopt, logits);
     std::vector<double> out;
@@ -188,7 +188,7 @@ TEST_CASE("beginnings are the first windows of long documents") {
   TextFixture f;
   std::filesystem::copy(whole.w.path("val"), f.w.path("whole"));
   const auto evaluate = [&](const PerplexityRequest& r) {
-    return perplexity_against_length(f.config, 8, *f.backend, Dtype::f64, f.masters,
+    return perplexity_against_length(f.config, 8, *f.backend, Dtype::f64, f.master_weights,
                                      ShardSet::open(f.w.path("whole"), kVocab), r,
                                      [](const std::string&, int64_t, double) {});
   };

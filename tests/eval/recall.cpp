@@ -8,7 +8,7 @@
 #include "core/element.h"
 #include "data/tokenizers.h"
 #include "eval/small_model.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 
 using namespace bamtrain;
 using bamtrain::testing::kStart;
@@ -23,9 +23,9 @@ const Tokenizer& tokenizer() {
 
 /// What follows the prompt, before an id that ends a text.
 std::string written_text(const SmallModel& m, std::vector<int32_t> ids, int64_t most) {
-  GrowingText text(m.config, SmallModel::kTrained, *m.backend, m.masters.dtype, kStart,
-                   std::ssize(ids) + most);
-  text.commit(m.masters);
+  IncrementalDecoder text(m.config, SmallModel::kTrained, *m.backend, m.master_weights.dtype,
+                          kStart, std::ssize(ids) + most);
+  text.commit(m.master_weights);
   std::string out;
   Tensor logits = text.append(ids);
   for (int64_t n = 0; n < most; ++n) {

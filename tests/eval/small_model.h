@@ -26,7 +26,7 @@ struct SmallModel {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<ParameterLayout> layout;
   Arena arena;
-  Tensor masters;
+  Tensor master_weights;
 
   explicit SmallModel(const std::string& prior, bool document_mask = false,
                       std::unique_ptr<Backend> of = make_reference_backend(),
@@ -42,10 +42,10 @@ struct SmallModel {
     config.attention.scale = ScaleChoice(*find_scale("ssmax"));
     config.attention.document_mask = document_mask;
     layout = std::make_unique<ParameterLayout>(config, kTrained);
-    arena.add("masters", &masters, dtype, {layout->elements()});
+    arena.add("masters", &master_weights, dtype, {layout->elements()});
     arena.commit();
     for (const Parameter& p : layout->all()) {
-      initialize(p, config, kTrained, 7, masters.slice(0, p.offset, p.size));
+      initialize(p, config, kTrained, 7, master_weights.slice(0, p.offset, p.size));
     }
   }
 
@@ -53,17 +53,19 @@ struct SmallModel {
   Tensor logits(const std::vector<int32_t>& ids, std::optional<int64_t> document_start,
                 Arena& memory) const {
     const auto T = std::ssize(ids);
-    Model network(config, kTrained, *backend, masters.dtype);
+    Model network(config, kTrained, *backend, master_weights.dtype);
     Tensor logits;
-    memory.add("logits", &logits, masters.dtype, {T, config.vocab});
+    memory.add("logits", &logits, master_weights.dtype, {T, config.vocab});
     network.plan(memory, 1, T, ModelUse::evaluation);
     memory.commit();
-    network.set_masters(masters);
+    network.set_master_weights(master_weights);
     network.refresh();
     network.logits(ids.data(), 1, T, document_start, logits);
     return logits;
   }
-  ScoredModel model() const { return {config, kTrained, *backend, masters.dtype, masters}; }
+  ScoredModel model() const {
+    return {config, kTrained, *backend, master_weights.dtype, master_weights};
+  }
 };
 
 }  // namespace bamtrain::testing

@@ -8,7 +8,7 @@
 
 #include "catch.h"
 #include "core/element.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
@@ -25,7 +25,7 @@ struct TaskModel {
   std::unique_ptr<Backend> backend = make_reference_backend();
   std::unique_ptr<ParameterLayout> layout;
   Arena arena;
-  Tensor masters;
+  Tensor master_weights;
 
   explicit TaskModel(uint64_t seed) {
     config.vocab = 12;
@@ -37,14 +37,14 @@ struct TaskModel {
     config.attention.prior = PriorChoice(*find_prior("alibi"));
     config.attention.scale = ScaleChoice(*find_scale("none"));
     layout = std::make_unique<ParameterLayout>(config, kTrained);
-    arena.add("masters", &masters, Dtype::f64, {layout->elements()});
+    arena.add("masters", &master_weights, Dtype::f64, {layout->elements()});
     arena.commit();
     for (const Parameter& p : layout->all()) {
-      initialize(p, config, kTrained, seed, masters.slice(0, p.offset, p.size));
+      initialize(p, config, kTrained, seed, master_weights.slice(0, p.offset, p.size));
     }
   }
 
-  ScoredModel model() { return {config, kTrained, *backend, Dtype::f64, masters}; }
+  ScoredModel model() { return {config, kTrained, *backend, Dtype::f64, master_weights}; }
 
   nlohmann::ordered_json scores(const TaskRequest& request, int64_t length,
                                 TaskSet set = TaskSet::test, const TaskShare& share = {}) {
@@ -80,16 +80,17 @@ struct Truth {
 
 Truth truth_of(TaskModel& f, const TaskRequest& request, int64_t length) {
   const Task task(*request.task.info, request.task.options, {length, length}, request.seed, "test");
-  GrowingText text(f.config, TaskModel::kTrained, *f.backend, Dtype::f64, std::nullopt,
-                   task.most_inputs() + 1);
-  text.commit(f.masters);
+  IncrementalDecoder text(f.config, TaskModel::kTrained, *f.backend, Dtype::f64, std::nullopt,
+                          task.most_inputs() + 1);
+  text.commit(f.master_weights);
   Truth out;
   for (int64_t n = 0; n < request.samples; ++n) {
     Example e;
     task.draw(n, length, &e);
-    const auto begin = static_cast<size_t>(
-        std::find_if(e.targets.begin(), e.targets.end(), [](int32_t t) { return t != kNoTarget; }) -
-        e.targets.begin());
+    const auto begin =
+        static_cast<size_t>(std::find_if(e.targets.begin(), e.targets.end(),
+                                         [](int32_t t) { return t != kIgnoreIndex; }) -
+                            e.targets.begin());
     const std::span<const int32_t> prompt(e.inputs.data(), begin + 1);
     // What the model writes behind the prompt.
     text.clear();

@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "core/error.h"
 #include "eval/perplexity_fixture.h"
-#include "model/growing_text.h"
+#include "model/incremental_decoder.h"
 #include "normalizers/registry.h"
 #include "ops/cpu/cpu.h"
 
@@ -82,11 +82,11 @@ TEST_CASE("pieces of a window have the losses of the whole") {
                  {make_cpu_backend(), Dtype::f32, 1e-5}};
     for (const Case& c : cases) {
       Arena arena;
-      const Tensor masters = f.masters_of(arena, c.dtype);
-      const ScoredModel model = {f.config, 8, *c.backend, c.dtype, masters};
-      WindowReader whole(model, f.stream, 700), pieces(model, f.stream, 700, Passage::pieces);
-      CHECK_FALSE(whole.reads_pieces());
-      REQUIRE(pieces.reads_pieces());
+      const Tensor master_weights = f.masters_of(arena, c.dtype);
+      const ScoredModel model = {f.config, 8, *c.backend, c.dtype, master_weights};
+      WindowReader whole(model, f.stream, 700), pieces(model, f.stream, 700, ForwardMode::chunked);
+      CHECK_FALSE(whole.is_chunked());
+      REQUIRE(pieces.is_chunked());
       CHECK(pieces.planned_bytes() < whole.planned_bytes());
       const Reading a = read(whole, kWindows), b = read(pieces, kWindows);
       CHECK(a.in_order);
@@ -116,10 +116,10 @@ TEST_CASE("context alone changes no loss behind it") {
   } cases[] = {{make_reference_backend(), Dtype::f64, 0}, {make_cpu_backend(), Dtype::f32, 1e-5}};
   for (const Case& c : cases) {
     Arena arena;
-    const Tensor masters = f.masters_of(arena, c.dtype);
-    const ScoredModel model = {f.config, 8, *c.backend, c.dtype, masters};
-    for (const Passage passage : {Passage::whole, Passage::pieces}) {
-      WindowReader reader(model, f.stream, 700, passage);
+    const Tensor master_weights = f.masters_of(arena, c.dtype);
+    const ScoredModel model = {f.config, 8, *c.backend, c.dtype, master_weights};
+    for (const ForwardMode mode : {ForwardMode::full, ForwardMode::chunked}) {
+      WindowReader reader(model, f.stream, 700, mode);
       const Reading all = read(reader, kWindows), some = read(reader, windows);
       CHECK(some.in_order);
       REQUIRE(some.losses.size() == 132);
@@ -138,19 +138,19 @@ TEST_CASE("long windows are read in pieces where that takes less memory") {
   ReaderFixture f("alibi");
   const auto backend = make_cpu_backend();
   Arena arena;
-  const Tensor masters = f.masters_of(arena, Dtype::f32);
-  const ScoredModel model = {f.config, 8, *backend, Dtype::f32, masters};
-  constexpr int64_t kLong = kReadWhole + 1;
-  CHECK_FALSE(WindowReader(model, f.stream, kLong - 1).reads_pieces());
+  const Tensor master_weights = f.masters_of(arena, Dtype::f32);
+  const ScoredModel model = {f.config, 8, *backend, Dtype::f32, master_weights};
+  constexpr int64_t kLong = kFullPassTokens + 1;
+  CHECK_FALSE(WindowReader(model, f.stream, kLong - 1).is_chunked());
   const WindowReader chosen(model, f.stream, kLong);
-  const WindowReader whole(model, f.stream, kLong, Passage::whole);
-  CHECK(chosen.reads_pieces());
-  CHECK_FALSE(whole.reads_pieces());
+  const WindowReader whole(model, f.stream, kLong, ForwardMode::full);
+  CHECK(chosen.is_chunked());
+  CHECK_FALSE(whole.is_chunked());
   // Keys and values of 2 layers are 32 floats a token; the whole pass has the activations too.
   CHECK(chosen.planned_bytes() < whole.planned_bytes() / 2);
 }
 
-TEST_CASE("a model that knows no texts that grow is read whole") {
+TEST_CASE("a model without incremental decoding is read whole") {
   ReaderFixture f("alibi");
   const NormalizerInfo* topk = find_normalizer("topk");
   REQUIRE(topk != nullptr);
@@ -159,23 +159,23 @@ TEST_CASE("a model that knows no texts that grow is read whole") {
   f.config.attention.normalizer.options.set("of", std::string("sequence"));
   const auto backend = make_cpu_backend();
   Arena arena;
-  const Tensor masters = f.masters_of(arena, Dtype::f32);
-  const ScoredModel model = {f.config, 8, *backend, Dtype::f32, masters};
-  CHECK_FALSE(WindowReader(model, f.stream, kReadWhole + 1).reads_pieces());
-  REQUIRE_THROWS_AS(WindowReader(model, f.stream, 100, Passage::pieces), Error);
+  const Tensor master_weights = f.masters_of(arena, Dtype::f32);
+  const ScoredModel model = {f.config, 8, *backend, Dtype::f32, master_weights};
+  CHECK_FALSE(WindowReader(model, f.stream, kFullPassTokens + 1).is_chunked());
+  REQUIRE_THROWS_AS(WindowReader(model, f.stream, 100, ForwardMode::chunked), Error);
 }
 
 TEST_CASE("a model whose rows would go one by one is read whole") {
   const auto backend = make_cpu_backend();
-  const auto reads_pieces = [&](const char* prior, const char* normalizer) {
+  const auto is_chunked = [&](const char* prior, const char* normalizer) {
     ReaderFixture f(prior);
     const NormalizerInfo* of = find_normalizer(normalizer);
     if (of != nullptr) f.config.attention.normalizer = NormalizerChoice(*of);
-    return reads_in_pieces(f.config, *backend, kReadWhole + 1);
+    return prefers_chunked_prefill(f.config, *backend, kFullPassTokens + 1);
   };
-  CHECK(reads_pieces("alibi", ""));
-  CHECK(reads_pieces("cable", ""));
-  CHECK_FALSE(reads_pieces("alibi", "entmax"));
-  CHECK_FALSE(reads_pieces("cope", ""));
-  CHECK_FALSE(reads_pieces("transformer_xl", ""));
+  CHECK(is_chunked("alibi", ""));
+  CHECK(is_chunked("cable", ""));
+  CHECK_FALSE(is_chunked("alibi", "entmax"));
+  CHECK_FALSE(is_chunked("cope", ""));
+  CHECK_FALSE(is_chunked("transformer_xl", ""));
 }

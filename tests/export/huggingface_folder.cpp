@@ -96,8 +96,8 @@ struct Trained {
   }
 
   void write() {
-    const Tensor masters(values.data(), Dtype::f32, {layout.elements()});
-    write_huggingface_folder(request, checkpoint, config, resolved, layout, masters);
+    const Tensor master_weights(values.data(), Dtype::f32, {layout.elements()});
+    write_huggingface_folder(request, checkpoint, config, resolved, layout, master_weights);
   }
 
   std::set<std::string> names() const {

@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   accepts([&] {
     if (in.kind == 'c') {
       ChoiceFile file = read_choice_file(path, nullptr, INT64_MAX);
-      lead_in(&file, path, 1);
+      prepend_few_shot(&file, path, 1);
       for (const ChoiceExample& e : file.examples) check_question(e);
     } else {
       const RequestFile file =

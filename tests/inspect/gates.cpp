@@ -18,7 +18,8 @@ struct Gates final : LayerObserver {
 
   Gates(const ModelConfig& of, Run& model) : c(of), run(model) {}
   void attention(int64_t l, const Attention& a, const Tensor& gates, const Tensor&) override {
-    const std::vector<GateRows> rows = gate_rows(c, a.q.shape[1], l, a, gates, run.masters());
+    const std::vector<GateRows> rows =
+        gate_rows(c, a.q.shape[1], l, a, gates, run.master_weights());
     const int64_t T = a.q.shape[1], H = a.q.shape[2];
     REQUIRE(rows.size() == 3);
     CHECK(rows[0].name == "u");

@@ -25,7 +25,7 @@ InspectionRequest request_of(const ModelConfig& c) {
 /// With the weights of a Run in fp32.
 Inspection inspected(const InspectionRequest& r) {
   const Run weights(r.config, Dtype::f32, 1, kT, ModelUse::evaluation);
-  return inspect(r, weights.masters());
+  return inspect(r, weights.master_weights());
 }
 
 Batch batch_of(const InspectionRequest& r) {

@@ -175,7 +175,7 @@ TEST_CASE("summaries are those of weights that were worked out by hand") {
   for (const double p : {8.0 / 15, 4.0 / 15, 2.0 / 15, 1.0 / 15}) entropy -= p * std::log(p);
   CHECK(v.entropy[3] == near(entropy));
   CHECK(v.entropy[0] == 0);
-  CHECK(v.support == std::vector<double>{1, 2, 3, 4});
+  CHECK(v.nonzero_keys == std::vector<double>{1, 2, 3, 4});
   CHECK(v.keys == std::vector<int64_t>{1, 2, 3, 4});
   // Row 1: 2/3 of itself. Row 2: (4 2 + 2 1) / 7. Row 3: (8 3 + 4 2 + 2) / 15.
   CHECK(v.centroid[1] == near(2.0 / 3));
@@ -183,7 +183,7 @@ TEST_CASE("summaries are those of weights that were worked out by hand") {
   CHECK(v.centroid[3] == near(34.0 / 15));
   CHECK(v.largest[2] == near(4.0 / 7));
   const HeadSummary s = summary_of(v, 0);
-  CHECK(s.support == 2.5);
+  CHECK(s.nonzero_keys == 2.5);
   CHECK(s.distance == near((0 + 1.0 / 3 + 4.0 / 7 + 11.0 / 15) / 4));
   CHECK(s.largest == near((1 + 2.0 / 3 + 4.0 / 7 + 8.0 / 15) / 4));
   // Against an output of zeros the difference is all of the largest number, over none.
@@ -201,14 +201,14 @@ TEST_CASE("sparse weights are exact zeros and rows without any have no centroid"
   CHECK(weight(v, 0, 3, 2) == Approx(0.25));
   CHECK(weight(v, 0, 3, 1) == 0);
   CHECK(weight(v, 0, 3, 0) == 0);
-  CHECK(v.support == std::vector<double>{1, 2, 2, 2});
+  CHECK(v.nonzero_keys == std::vector<double>{1, 2, 2, 2});
   CHECK(v.reached == 1.75);
   hand.a.normalizer.form = {.kind = NormalizerKind::stick_breaking};
   Paths others(ByHand::kT);
   const LayerView sticks = hand.view(others);
   CHECK(std::isnan(sticks.centroid[0]));
   CHECK(sticks.centroid[1] == 0);
-  CHECK(sticks.support[0] == 0);
+  CHECK(sticks.nonzero_keys[0] == 0);
 }
 
 TEST_CASE("maps of longer texts are means over what is visible of each block") {

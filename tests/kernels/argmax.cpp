@@ -13,7 +13,7 @@
 
 using namespace bamtrain;
 using engine::GlobalArray;
-using engine::With;
+using engine::ScopedOptions;
 
 namespace {
 
@@ -49,7 +49,7 @@ TEST_CASE("the place of the largest element, of equal ones of the first") {
     }
     INFO("V " << V);
     for (const engine::Options& o : engine::schedules()) {
-      const With with(o);
+      const ScopedOptions with(o);
       CHECK(places_of(rows) == truth);
     }
   }

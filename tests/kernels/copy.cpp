@@ -11,7 +11,7 @@
 
 using namespace bamtrain;
 using engine::GlobalArray;
-using engine::With;
+using engine::ScopedOptions;
 
 namespace {
 
@@ -66,7 +66,7 @@ void check(const int64_t (&shape)[4], const Layout& to, const Layout& from) {
 template <class T>
 void check_all() {
   for (const engine::Options& o : engine::schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     check<T>({2, 3, 5, 16}, {0, {0, 0, 0}}, {8, {16, 8, 32}});
     check<T>({2, 3, 5, 12}, {4, {4, 0, 8}}, {0, {0, 12, 0}});
     check<T>({1, 2, 7, 6}, {2, {0, 0, 2}}, {6, {1, 0, 4}});

@@ -18,7 +18,7 @@
 using namespace bamtrain;
 using namespace bamtrain::test;
 using engine::GlobalArray;
-using engine::With;
+using engine::ScopedOptions;
 
 namespace {
 
@@ -125,7 +125,7 @@ TEST_CASE("a squared norm has the same bits in every order of threads, warps and
   const GlobalArray<float> x(flat_normal("x", 5 * kFlatTile + 77));
   const double first = squared_norm(x);
   for (const engine::Options& o : engine::schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     CHECK(squared_norm(x) == first);
   }
 }

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "core/rng.h"
 #include "engine/support.h"
 #include "kernels/device.cuh"
 
 using namespace bamtrain;
 using engine::GlobalArray;
-using engine::With;
+using engine::ScopedOptions;
 using kernels::CrossEntropy;
 
 namespace {
@@ -171,7 +171,7 @@ TEST_CASE("cross entropy of any number of logits agrees with fp64, and pads rows
 TEST_CASE("a row without a target has no loss and no gradient, whatever its logits") {
   for (const size_t V : {size_t{3}, size_t{50257}}) {
     Problem p = normal_problem(3, V, 3, 8);
-    p.targets[1] = kNoTarget;
+    p.targets[1] = kIgnoreIndex;
     p.logits[1].assign(V, NAN);
     INFO("V " << V);
     const LossResults wide = run<float>(p), in_place = run<float>(p, true),
@@ -259,7 +259,7 @@ TEST_CASE("cross entropy gives the same bits in every order of threads, warps an
   const Problem p = normal_problem(2, kLossTile + 77, 3);
   const LossResults first = run<device::bf16>(p), first_in_place = run<float>(p, true);
   for (const engine::Options& o : engine::schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     CHECK(run<device::bf16>(p) == first);
     CHECK(run<float>(p, true) == first_in_place);
   }
@@ -284,7 +284,7 @@ TEST_CASE("losses are summed in fp64 onto what is there, in the same order alway
     const double first = total();
     CHECK(std::abs(first - sum) <= 5000 * 0x1p-53 * sum);
     for (const engine::Options& o : engine::schedules()) {
-      const With with(o);
+      const ScopedOptions with(o);
       CHECK(total() == first);
     }
   }

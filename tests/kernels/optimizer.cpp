@@ -229,7 +229,7 @@ TEST_CASE("the optimizer's pass has the same bits in every order of threads, war
   const OptimizerStep step = step_of(OptimizerKind::radam, 12);
   const Result first = on_engine(before, step, 0, true);
   for (const engine::Options& o : engine::schedules()) {
-    const engine::With with(o);
+    const engine::ScopedOptions with(o);
     CHECK(on_engine(before, step, 0, true) == first);
   }
 }

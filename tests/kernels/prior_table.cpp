@@ -16,7 +16,7 @@
 using namespace bamtrain;
 using namespace bamtrain::test;
 using engine::GlobalArray;
-using engine::With;
+using engine::ScopedOptions;
 using kernels::TablePrior;
 using kernels::TablePriorGradients;
 
@@ -213,7 +213,7 @@ TEST_CASE("prior tables have the same bits in every order of threads, warps and 
   const auto table = table_of(bam.prior);
   const auto dtheta = gradients_of(bam.prior, dtable, theta, 7);
   for (const engine::Options& o : engine::schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     CHECK(table_of(bam.prior) == table);
     CHECK(gradients_of(bam.prior, dtable, theta, 7) == dtheta);
   }

@@ -16,7 +16,7 @@
 using namespace bamtrain;
 using namespace bamtrain::test;
 using engine::GlobalArray;
-using engine::With;
+using engine::ScopedOptions;
 using kernels::ScaleGradients;
 using kernels::ScaleRows;
 
@@ -198,7 +198,7 @@ TEST_CASE("scale rows have the same bits in every order of threads, warps and bl
   const std::vector<float> dscale = drawn("dscale", c.B * c.H * c.T);
   const auto ds = scale_gradient(c, dscale);
   for (const engine::Options& o : engine::schedules()) {
-    const With with(o);
+    const ScopedOptions with(o);
     CHECK(scale_gradient(c, dscale) == ds);
   }
 }

@@ -20,17 +20,17 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   NullBackend backend;
   Model model(config, T, backend, activations);
   Arena arena;
-  Tensor masters, gradients;
-  arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+  Tensor master_weights, gradients;
+  arena.add("masters", &master_weights, Dtype::f32, {model.parameters().elements()});
   arena.add("gradients", &gradients, Dtype::f32, {model.parameters().elements()});
   const ModelUse use = use_of(config);
   model.plan(arena, B, T, use, Recompute::none, true);
   arena.commit();
-  model.set_masters(masters);
+  model.set_master_weights(master_weights);
   const Batch batch = random_batch(B, T, config.vocab);
   std::vector<double> losses(static_cast<size_t>(B * T));
   std::vector<double> attention(
-      static_cast<size_t>(B * config.layers * kAttentionNumbers * config.heads));
+      static_cast<size_t>(B * config.layers * kAttentionStatistics * config.heads));
   int64_t before = 0;
   double loss = 0;
   for (int pass = 1; pass <= 5; ++pass) {
@@ -114,20 +114,20 @@ TEST_CASE("passes over a model of other blocks take no memory") {
   }
 }
 
-TEST_CASE("a text grows without taking memory, whatever the mechanism") {
+TEST_CASE("incremental decoding takes no memory, whatever the mechanism") {
   for (const ModelConfig& c : every_mechanism()) {
     NullBackend backend;
     Model model(c, 32, backend, Dtype::f32);
     Arena arena;
-    Tensor masters, logits;
-    arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+    Tensor master_weights, logits;
+    arena.add("masters", &master_weights, Dtype::f32, {model.parameters().elements()});
     arena.add("logits", &logits, Dtype::f32, {1, c.vocab});
     model.plan(arena, 1, 32, ModelUse::generation);
     arena.commit();
-    model.set_masters(masters);
+    model.set_master_weights(master_weights);
     model.refresh();
     const Batch text = random_batch(1, 32, c.vocab);
-    model.begin_texts(std::vector<int64_t>{0});
+    model.begin_decoding(std::vector<int64_t>{0});
     int64_t before = 0;
     for (int64_t t = 0; t < 32; ++t) {
       if (t == 2) before = allocations();

@@ -6,7 +6,7 @@
 #include "build.h"
 #include "catch.h"
 #include "core/error.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "priors/registry.h"
 
 namespace bamtrain::testing {
@@ -149,7 +149,7 @@ Batch padded(const Batch& batch, int64_t columns) {
     out.tokens.insert(out.tokens.end(), row(batch.tokens), row(batch.tokens) + batch.T);
     out.targets.insert(out.targets.end(), row(batch.targets), row(batch.targets) + batch.T);
     out.tokens.insert(out.tokens.end(), static_cast<size_t>(columns), 5);
-    out.targets.insert(out.targets.end(), static_cast<size_t>(columns), kNoTarget);
+    out.targets.insert(out.targets.end(), static_cast<size_t>(columns), kIgnoreIndex);
   }
   return out;
 }
@@ -164,7 +164,7 @@ TEST_CASE("padding that asks for nothing changes no loss and no gradient") {
     // Not the length that it is planned for, which is the training length here.
     if (p.is<FireFamily>()) c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
     Batch batch = random_batch(2, 19, c.vocab);
-    for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kNoTarget;
+    for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kIgnoreIndex;
     Batch longer = padded(batch, 13);
     // The mean over all positions: the sum is that of fewer.
     const double share = 19.0 / 32;

@@ -6,11 +6,11 @@
 
 #include "build.h"
 #include "catch.h"
-#include "core/no_target.h"
-#include "model/growing_text.h"
+#include "core/ignore_index.h"
+#include "model/causal_lm.h"
+#include "model/incremental_decoder.h"
 #include "model/sequence.h"
-#include "model/text_model.h"
-#include "ops/live_tiles.h"
+#include "ops/nonzero_blocks.h"
 #include "ops/reference/reference.h"
 
 namespace bamtrain::testing {
@@ -167,7 +167,7 @@ TEST_CASE("tiles that rows of both sides see are counted") {
   std::vector<int32_t> first(200), last(200), positions(200);
   lay_out_both_sides(tokens.data(), T, 150, std::nullopt, 20, first.data(), last.data(),
                      positions.data());
-  const TileCounts count = count_tiles(nullptr, first.data(), last.data(), T);
+  const BlockCounts count = count_blocks(nullptr, first.data(), last.data(), T);
   int64_t visible = 0;
   for (int64_t group = 0; group < live_groups(T); ++group) {
     for (int64_t tile = 0; tile <= (T - 1) / kLiveKeys; ++tile) {
@@ -180,12 +180,12 @@ TEST_CASE("tiles that rows of both sides see are counted") {
     }
   }
   CHECK(count.visible == visible);
-  CHECK(count.live == visible);
+  CHECK(count.nonzero == visible);
 }
 
 TEST_CASE("a bidirectional model writes no text and has no perplexity") {
   const ModelConfig c = bidirectional_config(PriorConfig(prior("alibi")));
-  for (const auto& refuse : {check_grows, check_text_model}) {
+  for (const auto& refuse : {check_incremental_decoding, check_causal_lm}) {
     try {
       refuse(c);
       FAIL("not refused");

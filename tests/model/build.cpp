@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "core/retrieval_input.h"
 #include "core/rng.h"
 #include "mixes/registry.h"
@@ -190,7 +190,7 @@ Batch item_batch(int64_t T, const std::vector<int32_t>& counts) {
       if (t > count) input = {};  // padding
       if (t > 0 && t <= count && input.number > highest.number) highest = input;
       batch.tokens.push_back(input.id());
-      batch.targets.push_back(t == count ? highest.of_class : kNoTarget);
+      batch.targets.push_back(t == count ? highest.of_class : kIgnoreIndex);
     }
   }
   return batch;
@@ -217,28 +217,28 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Mod
     : device_(std::move(device)),
       network_(make_network(config, trained_T ? trained_T : T, *device_.backend, activations)) {
   const Dtype P = device_.backend->parameter_dtype();
-  arena_.add("masters", &masters_, P, {network_->parameters().elements()});
+  arena_.add("masters", &master_weights_, P, {network_->parameters().elements()});
   arena_.add("gradients.parameters", &gradients_, P, {network_->parameters().elements()});
   arena_.add("loss", &loss_, Dtype::f64, {1});
   network_->plan(arena_, B, T, use, recompute);
   arena_.commit(*device_.source);
-  const HostView host(masters_);
+  const HostView host(master_weights_);
   for (const Parameter& p : parameters()) {
     for (int64_t i = 0; i < p.size; ++i) {
       put(host.tensor(), p.offset + i, rounded(random_value(p, i), Dtype::f32));
     }
   }
   host.upload();
-  network_->set_masters(masters_);
+  network_->set_master_weights(master_weights_);
   network_->refresh();
 }
 
 std::vector<double> Run::parameter(const std::string& name) const {
-  return read_all(network_->parameters().view(masters_, name));
+  return read_all(network_->parameters().view(master_weights_, name));
 }
 
 void Run::set_parameter(const std::string& name, const std::vector<double>& values) {
-  const Tensor t = network_->parameters().view(masters_, name);
+  const Tensor t = network_->parameters().view(master_weights_, name);
   require(static_cast<size_t>(t.size()) == values.size(), "as many values as the parameter has");
   const HostView host(t);
   for (int64_t i = 0; i < t.size(); ++i) put(host.tensor(), i, values[static_cast<size_t>(i)]);
@@ -247,7 +247,7 @@ void Run::set_parameter(const std::string& name, const std::vector<double>& valu
 }
 
 void Run::move(const Parameter& p, int64_t i, double by) {
-  const HostView host(masters_);
+  const HostView host(master_weights_);
   put(host.tensor(), p.offset + i, get(host.tensor(), p.offset + i) + by);
   host.upload();
   network_->refresh();
@@ -256,7 +256,9 @@ void Run::move(const Parameter& p, int64_t i, double by) {
 void Batch::set_lengths(const std::vector<int32_t>& of_rows) {
   lengths = of_rows;
   for (int64_t n = 0; n < B * T; ++n) {
-    if (n % T >= lengths[static_cast<size_t>(n / T)]) targets[static_cast<size_t>(n)] = kNoTarget;
+    if (n % T >= lengths[static_cast<size_t>(n / T)]) {
+      targets[static_cast<size_t>(n)] = kIgnoreIndex;
+    }
   }
 }
 
@@ -277,8 +279,8 @@ double Run::differentiate(const Batch& b) {
   device_.backend->zero(loss_);
   network_->load(b.tokens.data(), b.targets.data(), b.T, b.document_start,
                  b.positions.empty() ? nullptr : b.positions.data(), b.lengths_or_all().data());
-  device_.backend->repeat(repetition(gradients_.data, b.T),
-                          [&] { network_->forward_backward(1 / count, gradients_, loss_); });
+  device_.backend->run_captured(graph_key(gradients_.data, b.T),
+                                [&] { network_->forward_backward(1 / count, gradients_, loss_); });
   return read_all(loss_).at(0) / count;
 }
 

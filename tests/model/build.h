@@ -73,7 +73,7 @@ Batch with_classes(Batch batch, int64_t O);
 /// highest priority behind them.
 Batch item_batch(int64_t T, const std::vector<int32_t>& counts);
 
-/// A model with masters, gradients and memory of its own.
+/// A model with master weights, gradients and memory of its own.
 class Run {
  public:
   /// Activations f64 selects the reference backend, f32 and bf16 the CPU backend. Every parameter
@@ -105,7 +105,7 @@ class Run {
   std::vector<double> gradient(const std::string& name) const;
   /// The flat buffers as they are.
   const Tensor& gradients() const { return gradients_; }
-  const Tensor& masters() const { return masters_; }
+  const Tensor& master_weights() const { return master_weights_; }
   int64_t planned_bytes() const { return arena_.total_bytes(); }
 
   /// (B T, O).
@@ -118,7 +118,7 @@ class Run {
   Device device_;
   std::unique_ptr<Network> network_;
   Arena arena_;
-  Tensor masters_, gradients_, loss_;
+  Tensor master_weights_, gradients_, loss_;
 };
 
 /// Rounds the weights to what bf16 can hold: of two models that have them only arithmetic differs.

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "catch.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "core/rng.h"
 #include "mixes/registry.h"
 #include "priors/registry.h"
@@ -257,7 +257,7 @@ TEST_CASE("targets that count for nothing: gradients of whole models agree with 
     c.attention.prior = prior(name);
     Batch batch = random_batch(2, 19, c.vocab);
     for (size_t i = 0; i < batch.targets.size(); ++i) {
-      if (i % 4 != 1) batch.targets[i] = kNoTarget;
+      if (i % 4 != 1) batch.targets[i] = kIgnoreIndex;
     }
     check_differences(c, batch);
   }

@@ -1,4 +1,4 @@
-// A text that grows: the logits after every token are those of the whole text at once.
+// Incremental decoding: the logits after every token are those of the whole text at once.
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "build.h"
 #include "catch.h"
 #include "core/error.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "normalizers/registry.h"
 #include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
@@ -19,12 +19,12 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-void begin_text(Run& run) { run.model().begin_texts(std::vector<int64_t>{0}); }
+void begin_text(Run& run) { run.model().begin_decoding(std::vector<int64_t>{0}); }
 
-/// Logits (T, V) after every token of a text that grows by pieces of these sizes, over and over.
+/// Logits (T, V) after every token of incremental decoding by pieces of these sizes, over and over.
 std::vector<double> grown(Run& run, const Batch& text, const Sizes& sizes) {
   const int64_t V = run.model().config().vocab, T = text.T;
-  const Memory out(run.masters().dtype, {T, V}, 0);
+  const Memory out(run.master_weights().dtype, {T, V}, 0);
   begin_text(run);
   int64_t at = 0;
   for (size_t piece = 0; at < T; ++piece) {
@@ -33,7 +33,7 @@ std::vector<double> grown(Run& run, const Batch& text, const Sizes& sizes) {
                        out.tensor().slice(0, at, n));
     at += n;
   }
-  REQUIRE(run.model().appended() == T);
+  REQUIRE(run.model().cached_tokens() == T);
   return read(out.tensor(), Role::parameter).x;
 }
 
@@ -77,7 +77,7 @@ void check_grown(const ModelConfig& c, const Batch& text, const std::vector<Size
 
 const Sizes kOdd = {1, 7, 64, 3, 13, 1, 1, 37};
 
-TEST_CASE("a growing text has the logits of the whole text, for every prior and scale") {
+TEST_CASE("incremental decoding has the logits of the whole text, for every prior and scale") {
   const Threads one(1);  // many tiny passes
   for (const PriorConfig& p : every_prior()) {
     for (const ScaleInfo& s : all_scales()) {
@@ -94,7 +94,7 @@ TEST_CASE("a growing text has the logits of the whole text, for every prior and 
   }
 }
 
-TEST_CASE("a growing text has the logits of the whole text, for every prior and normalizer") {
+TEST_CASE("incremental decoding has the logits of the whole text, for every prior and normalizer") {
   const Threads one(1);  // many tiny passes
   for (const PriorConfig& p : every_prior()) {
     for (const NormalizerInfo& n : all_normalizers()) {
@@ -108,7 +108,7 @@ TEST_CASE("a growing text has the logits of the whole text, for every prior and 
   }
 }
 
-TEST_CASE("a growing text has the logits of the whole text, the bias scaled too") {
+TEST_CASE("incremental decoding has the logits of the whole text, the bias scaled too") {
   const Threads one(1);  // many tiny passes
   for (const PriorConfig& p : every_prior()) {
     ModelConfig c = small_config();
@@ -120,7 +120,7 @@ TEST_CASE("a growing text has the logits of the whole text, the bias scaled too"
   }
 }
 
-TEST_CASE("a growing text of layers of several priors has the logits of the whole text") {
+TEST_CASE("incremental decoding of layers of several priors has the logits of the whole text") {
   const Threads one(1);  // many tiny passes
   for (const std::vector<std::string>& list :
        {std::vector<std::string>{"fire", "cable", "t5", "kcable", "rope_local", "bam"},
@@ -140,7 +140,7 @@ TEST_CASE("a growing text of layers of several priors has the logits of the whol
   }
 }
 
-TEST_CASE("a growing text of any block has the logits of the whole text") {
+TEST_CASE("incremental decoding of any block has the logits of the whole text") {
   const Threads one(1);  // many tiny passes
   for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
     for (const char* prior_name : {"rope", "cable", "learned"}) {
@@ -157,17 +157,17 @@ TEST_CASE("a growing text of any block has the logits of the whole text") {
   }
 }
 
-TEST_CASE("a growing text past the tiles of attention and the largest piece has its logits") {
+TEST_CASE("incremental decoding past the tiles of attention and the largest piece has its logits") {
   for (const char* name : {"bam", "cable", "fire", "rope", "transformer_xl"}) {
     ModelConfig c = small_config();
     c.attention.prior = prior(name);
     c.attention.scale = scale("ssmax");
-    check_grown(c, random_batch(1, 2 * kMostAppended + 41, c.vocab), {{kMostAppended}, {67, 1}},
-                {Dtype::f32});
+    check_grown(c, random_batch(1, 2 * kMaxPrefillChunk + 41, c.vocab),
+                {{kMaxPrefillChunk}, {67, 1}}, {Dtype::f32});
   }
 }
 
-TEST_CASE("a growing text is the same on a backend that compares two") {
+TEST_CASE("incremental decoding is the same on a backend that compares two") {
   const Threads one(1);  // many tiny passes
   for (const auto& [prior_name, scale_name] : {std::pair{"cable", "entropy"},
                                                {"fire", "adaptive"},
@@ -204,7 +204,8 @@ void check_threads_of_growing(const ModelConfig& c) {
   }
 }
 
-TEST_CASE("a growing text has the same bits on any number of threads, and after another text") {
+TEST_CASE(
+    "incremental decoding has the same bits on any number of threads, and after another text") {
   ModelConfig c = small_config();
   c.attention.scale = scale("ssmax");
   c.attention.document_mask = true;
@@ -228,7 +229,7 @@ TEST_CASE("a short text of many heads, mixed, has the logits of the whole text")
 
 // --- windows ------------------------------------------------------------------------------------
 
-TEST_CASE("a growing text whose rows see a window keeps no more, and has its logits") {
+TEST_CASE("incremental decoding whose rows see a window keeps no more, and has its logits") {
   for (const std::vector<std::string>& list : {std::vector<std::string>{"bam"},
                                                {"cable", "rope"},
                                                {"kcable", "rope_local"},
@@ -242,8 +243,8 @@ TEST_CASE("a growing text whose rows see a window keeps no more, and has its log
       c.attention.scale = scale("ssmax");
       c.attention.window = window;
       c.attention.document_mask = window == 300;
-      const Batch text = random_batch(1, 3 * kMostAppended + 41, c.vocab);
-      const std::vector<Sizes> sizes = {{kMostAppended}, {67, 1, 200}};
+      const Batch text = random_batch(1, 3 * kMaxPrefillChunk + 41, c.vocab);
+      const std::vector<Sizes> sizes = {{kMaxPrefillChunk}, {67, 1, 200}};
       check_grown(c, text, window == 70 ? sizes : std::vector<Sizes>{{67, 1, 200}}, {Dtype::f32});
     }
   }
@@ -259,7 +260,7 @@ TEST_CASE("a text whose rows see a window takes the memory of what they see") {
   const int64_t keys = 2 * c.kv_heads * c.head_dim() * int64_t{sizeof(float)};
   const int64_t sums = c.heads * int64_t{sizeof(double)};
   for (const int64_t window : {1, 70, 300}) {
-    const int64_t kept = window - 1 + kMostAppended;
+    const int64_t kept = window - 1 + kMaxPrefillChunk;
     // Of the arena's alignment.
     CHECK(std::abs(bytes(0, 4000) - bytes(window, 4000) - (4000 - kept) * (2 * keys + sums)) < 512);
   }
@@ -274,7 +275,7 @@ std::vector<std::vector<double>> grown_together(Run& run, const Batch& texts,
                                                 const Sizes& sizes) {
   const int64_t V = run.model().config().vocab, B = texts.B, T = texts.T;
   std::vector<std::vector<double>> logits(static_cast<size_t>(B));
-  run.model().begin_texts(padding);
+  run.model().begin_decoding(padding);
   int64_t at = 0;
   for (size_t piece = 0; at < T; ++piece) {
     const int64_t n = std::min(sizes[piece % sizes.size()], T - at);
@@ -283,7 +284,7 @@ std::vector<std::vector<double>> grown_together(Run& run, const Batch& texts,
       const auto row = texts.tokens.begin() + b * T + at;
       tokens.insert(tokens.end(), row, row + n);
     }
-    const Memory out(run.masters().dtype, {B * n, V}, 0);
+    const Memory out(run.master_weights().dtype, {B * n, V}, 0);
     run.model().append(tokens.data(), n, texts.document_start, out.tensor());
     const std::vector<double> rows = read(out.tensor(), Role::parameter).x;
     for (int64_t b = 0; b < B; ++b) {
@@ -341,23 +342,23 @@ TEST_CASE("texts of several lengths that grow past the largest piece have each i
       ModelConfig c = small_config();
       c.attention.prior = prior(name);
       c.attention.window = window;
-      check_grown_together(c, {0, kMostAppended + 30}, 2 * kMostAppended + 41,
-                           {kMostAppended, 3, 1}, {Dtype::f32});
+      check_grown_together(c, {0, kMaxPrefillChunk + 30}, 2 * kMaxPrefillChunk + 41,
+                           {kMaxPrefillChunk, 3, 1}, {Dtype::f32});
     }
   }
 }
 
-TEST_CASE("the last logits of texts that grow are the last of all their logits") {
+TEST_CASE("the last logits of incremental decoding are the last of all logits") {
   ModelConfig c = small_config();
   c.attention.prior = prior("alibi");
   const Batch texts = random_batch(3, 20, c.vocab);
   for (const Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
     Run run(c, t, 3, 20, ModelUse::generation);
-    const Memory all(run.masters().dtype, {3 * 20, c.vocab}, 0);
-    const Memory last(run.masters().dtype, {3, c.vocab}, 0);
-    run.model().begin_texts(std::vector<int64_t>(3));
+    const Memory all(run.master_weights().dtype, {3 * 20, c.vocab}, 0);
+    const Memory last(run.master_weights().dtype, {3, c.vocab}, 0);
+    run.model().begin_decoding(std::vector<int64_t>(3));
     run.model().append(texts.tokens.data(), 20, {}, all.tensor());
-    run.model().begin_texts(std::vector<int64_t>(3));
+    run.model().begin_decoding(std::vector<int64_t>(3));
     run.model().append(texts.tokens.data(), 20, {}, last.tensor());
     const std::vector<double> truth = read(all.tensor(), Role::parameter).x;
     const std::vector<double> found = read(last.tensor(), Role::parameter).x;
@@ -375,14 +376,15 @@ TEST_CASE("the last logits of texts that grow are the last of all their logits")
 
 // --- going back ---------------------------------------------------------------------------------
 
-TEST_CASE("texts that go back to a mark go on as if nothing had been behind it, to the bit") {
+TEST_CASE("texts that are rolled back go on as if nothing had followed, to the bit") {
   for (const char* name : {"bam", "cable", "fire"}) {
     for (const int64_t window : {0, 70}) {
       ModelConfig c = small_config();
       c.attention.prior = prior(name);
       c.attention.window = window;
       c.attention.document_mask = true;
-      const int64_t kShared = 2 * kMostAppended + 11, kEnding = 40, T = kShared + kMostAppended;
+      const int64_t kShared = 2 * kMaxPrefillChunk + 11, kEnding = 40,
+                    T = kShared + kMaxPrefillChunk;
       const Batch texts = random_batch(1, T, c.vocab), endings = random_batch(1, T, c.vocab);
       Run run(c, Dtype::f32, 1, T, ModelUse::generation, 40);
       const auto read_shared = [&] {
@@ -392,12 +394,12 @@ TEST_CASE("texts that go back to a mark go on as if nothing had been behind it, 
           run.model().append(texts.tokens.data() + at, n, texts.document_start, {});
           at += n;
         }
-        return run.model().mark();
+        return run.model().decode_state();
       };
       const auto ending = [&](int64_t n) {
         std::vector<double> logits;
         for (int64_t at = 0; at < kEnding; at += 8) {
-          const Memory out(run.masters().dtype, {8, c.vocab}, 0);
+          const Memory out(run.master_weights().dtype, {8, c.vocab}, 0);
           run.model().append(endings.tokens.data() + n * kEnding + at, 8, texts.document_start,
                              out.tensor());
           const std::vector<double> rows = read(out.tensor(), Role::parameter).x;
@@ -410,12 +412,12 @@ TEST_CASE("texts that go back to a mark go on as if nothing had been behind it, 
         read_shared();
         truth.push_back(ending(n));
       }
-      const TextMark mark = read_shared();
+      const DecodeState state = read_shared();
       for (int64_t n = 0; n < 3; ++n) {
         INFO(describe(c) << ", ending " << n);
         check_equal(ending(n), truth[static_cast<size_t>(n)]);
-        run.model().go_back(mark);
-        CHECK(run.model().appended() == kShared);
+        run.model().rollback(state);
+        CHECK(run.model().cached_tokens() == kShared);
       }
     }
   }
@@ -426,7 +428,7 @@ TEST_CASE("the losses of targets of a piece are those of the whole text") {
   c.attention.prior = prior("rope");
   Batch texts = random_batch(2, 50, c.vocab);
   for (size_t i = 0; i < texts.targets.size(); ++i) {
-    if (i % 3 != 0) texts.targets[i] = kNoTarget;
+    if (i % 3 != 0) texts.targets[i] = kIgnoreIndex;
   }
   Run whole(c, Dtype::f32, 2, 50, ModelUse::evaluation, 40);
   std::vector<double> truth(100), found(100);
@@ -434,14 +436,14 @@ TEST_CASE("the losses of targets of a piece are those of the whole text") {
   whole.model().evaluate(texts.tokens.data(), texts.targets.data(), 2, 50, {}, truth.data(),
                          nullptr, likeliest.data());
   Run run(c, Dtype::f32, 2, 50, ModelUse::generation, 40);
-  run.model().begin_texts(std::vector<int64_t>(2));
+  run.model().begin_decoding(std::vector<int64_t>(2));
   run.model().append(texts.tokens.data(), texts.targets.data(), 50, {}, found.data(),
                      likeliest_found.data());
   CHECK(distance(found, truth) <= tolerance(Dtype::f32) * norm(truth));
   CHECK(likeliest_found == likeliest);
   for (size_t i = 0; i < truth.size(); ++i) {
-    if (texts.targets[i] != kNoTarget) continue;
-    CHECK((truth[i] == 0 && likeliest[i] == kNoTarget));
+    if (texts.targets[i] != kIgnoreIndex) continue;
+    CHECK((truth[i] == 0 && likeliest[i] == kIgnoreIndex));
   }
 }
 
@@ -450,7 +452,7 @@ TEST_CASE("losses of a few targets are those that they have among all") {
   const Batch all = random_batch(2, 50, c.vocab);
   Batch few = all;
   for (size_t i = 0; i < few.targets.size(); ++i) {
-    if (i % 7 != 2) few.targets[i] = kNoTarget;
+    if (i % 7 != 2) few.targets[i] = kIgnoreIndex;
   }
   for (const Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
     Run run(c, t, 2, 50, ModelUse::evaluation);
@@ -458,7 +460,7 @@ TEST_CASE("losses of a few targets are those that they have among all") {
     run.model().evaluate(all.tokens.data(), all.targets.data(), 2, 50, {}, truth.data());
     run.model().evaluate(few.tokens.data(), few.targets.data(), 2, 50, {}, found.data());
     for (size_t i = 0; i < truth.size(); ++i) {
-      const bool counts = few.targets[i] != kNoTarget;
+      const bool counts = few.targets[i] != kIgnoreIndex;
       CHECK(std::abs(found[i] - (counts ? truth[i] : 0)) <=
             (t == Dtype::f64 ? 1e-14 : 16 * kF32) * truth[i]);
     }
@@ -475,7 +477,7 @@ TEST_CASE("tables refuse a text that would grow past their end, and leave it as 
   begin_text(run);
   run.model().append(text.tokens.data(), 19, {}, {});
   CHECK_THROWS_AS(run.model().append(text.tokens.data() + 19, 1, {}, {}), Error);
-  CHECK(run.model().appended() == 19);
+  CHECK(run.model().cached_tokens() == 19);
 
   c.attention.prior = prior("nope");
   c.attention.scale = scale("by_length");

@@ -11,7 +11,7 @@
 
 #include "catch.h"
 #include "checkpoint/safetensors.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "core/retrieval_input.h"
 #include "differences.h"
 #include "golden_options.h"
@@ -52,7 +52,7 @@ std::vector<ModelConfig> retrieval_configs() {
 std::vector<double> answer(Run& run, const Batch& batch, int64_t b) {
   const std::vector<double> logits = run.logits(batch);
   const auto at = std::find_if(batch.targets.begin() + b * batch.T, batch.targets.end(),
-                               [](int32_t t) { return t != kNoTarget; });
+                               [](int32_t t) { return t != kIgnoreIndex; });
   const auto first = logits.begin() + (at - batch.targets.begin()) * RetrievalInput::kClasses;
   return {first, first + RetrievalInput::kClasses};
 }
@@ -92,7 +92,7 @@ std::vector<RetrievalGolden> retrieval_goldens() {
     g.batch.tokens = g.values<int32_t>("inputs");
     g.batch.B = std::ssize(counts);
     g.batch.T = std::ssize(g.batch.tokens) / g.batch.B;
-    g.batch.targets.assign(g.batch.tokens.size(), kNoTarget);
+    g.batch.targets.assign(g.batch.tokens.size(), kIgnoreIndex);
     for (int64_t b = 0; b < g.batch.B; ++b) {
       const auto row = static_cast<size_t>(b);
       g.batch.targets[static_cast<size_t>(b * g.batch.T + counts[row])] = targets[row];
@@ -241,12 +241,12 @@ TEST_CASE("max_retrieval: passes take no memory") {
     NullBackend backend;
     MaxRetrieval model(c, 32, backend, Dtype::f32);
     Arena arena;
-    Tensor masters, gradients;
-    arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+    Tensor master_weights, gradients;
+    arena.add("masters", &master_weights, Dtype::f32, {model.parameters().elements()});
     arena.add("gradients", &gradients, Dtype::f32, {model.parameters().elements()});
     model.plan(arena, 2, 32, use_of(c), Recompute::none, false);
     arena.commit();
-    model.set_masters(masters);
+    model.set_master_weights(master_weights);
     const Batch batch = item_batch(32, {31, 20});
     std::vector<double> losses(64);
     int64_t before = 0;

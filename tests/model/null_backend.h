@@ -34,7 +34,7 @@ class NullBackend : public HostBackend {
   void argmax(Tensor, Tensor) override {}
   void clip_factor(Tensor, Tensor, double, Tensor) override {}
   void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-                      const OptimizerRule&) override {}
+                      const OptimizerHyperparameters&) override {}
 };
 
 }  // namespace bamtrain::testing

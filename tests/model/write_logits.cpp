@@ -63,14 +63,14 @@ int main(int argc, char** argv) try {
   const auto backend = make_cpu_backend();
   Model model(c.model, c.data.sequence_length, *backend, Dtype::f32);
   Arena arena;
-  Tensor masters, logits;
-  arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+  Tensor master_weights, logits;
+  arena.add("masters", &master_weights, Dtype::f32, {model.parameters().elements()});
   arena.add("logits", &logits, Dtype::f32, {tokens.B * tokens.T, c.model.vocab});
   model.plan(arena, tokens.B, tokens.T, ModelUse::evaluation);
   arena.commit();
   read_tensors(SafetensorsFile::open(checkpoint.model_file()),
-               model_tensors(model.parameters(), masters));
-  model.set_masters(masters);
+               model_tensors(model.parameters(), master_weights));
+  model.set_master_weights(master_weights);
   model.refresh();
   std::vector<int32_t> ids = tokens.ids;
   model.logits(ids.data(), tokens.B, tokens.T, c.data.document_start, logits);

@@ -568,10 +568,11 @@ Operation attention_statistics(const AttentionCase& c) {
     const Loaded call(m, c, in);
     const AttentionCall& x = call.x;
     const Memory entropy = m.unwritten(P, {c.B, c.H, c.T}),
-                 support = m.unwritten(P, {c.B, c.H, c.T});
+                 nonzero_keys = m.unwritten(P, {c.B, c.H, c.T});
     if (!in.count("level")) m.backend().attention_forward(x.out, x.saved, x.a);
-    m.backend().attention_statistics(entropy.tensor(), support.tensor(), x.saved, x.a);
-    return Arrays{{"entropy", read(entropy.tensor(), P)}, {"support", read(support.tensor(), P)}};
+    m.backend().attention_statistics(entropy.tensor(), nonzero_keys.tensor(), x.saved, x.a);
+    return Arrays{{"entropy", read(entropy.tensor(), P)},
+                  {"support", read(nonzero_keys.tensor(), P)}};
   };
   return op;
 }

@@ -31,7 +31,7 @@ int64_t visible(const AttentionCase& c, int64_t b, int64_t i) {
   return i - first_keys(c)[static_cast<size_t>(b * c.T + i)] + 1;
 }
 
-/// Calls f(n, entropy, support) for every row, which sees n keys.
+/// Calls f(n, entropy, nonzero_keys) for every row, which sees n keys.
 template <class F>
 void for_rows(const AttentionCase& c, const Arrays& found, F&& f) {
   const std::vector<double>&H = found.at("entropy").x, &s = found.at("support").x;
@@ -98,7 +98,7 @@ TEST_CASE("rows of equal logits have the statistics of equal weights") {
     for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
       INFO(describe(c) << " in " << name_of(t));
       size_t wrong = 0;
-      for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double support) {
+      for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double nonzero_keys) {
         double truth = std::log(static_cast<double>(n));
         int64_t keys = n;
         if (form.kind == NormalizerKind::topk) {
@@ -114,7 +114,7 @@ TEST_CASE("rows of equal logits have the statistics of equal weights") {
         }
         const double error = t == Dtype::f64 ? 1e-12 : statistics_tolerance(c);
         wrong += !(std::abs(entropy - truth) <= error * (1 + truth));
-        wrong += support != static_cast<double>(keys);
+        wrong += nonzero_keys != static_cast<double>(keys);
       });
       CHECK(wrong == 0);
     }
@@ -138,9 +138,9 @@ TEST_CASE("a row that sees one key has entropy 0 and that key, exactly") {
       for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
         INFO(describe(c) << " in " << name_of(t));
         size_t wrong = 0;
-        for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double support) {
+        for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double nonzero_keys) {
           REQUIRE(n == 1);
-          wrong += (traits.constant_alone() && entropy != 0) || support != keys;
+          wrong += (traits.constant_alone() && entropy != 0) || nonzero_keys != keys;
         });
         CHECK(wrong == 0);
       }
@@ -163,12 +163,12 @@ TEST_CASE("keys whose weights underflow count where the normalizer gives them we
     for (Dtype t : {Dtype::f64, Dtype::f32}) {
       INFO(describe(c) << " in " << name_of(t));
       size_t wrong = 0;
-      for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double support) {
+      for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double nonzero_keys) {
         const bool stick = form.kind == NormalizerKind::stick_breaking;  // near keys come first
         int64_t keys = stick ? n - 1 : n;
         if (form.kind == NormalizerKind::entmax) keys = 1;
         if (form.kind == NormalizerKind::topk) keys = form.keys.of(n, c.T);
-        wrong += support != static_cast<double>(keys) || !(stick || std::abs(entropy) < 1e-6);
+        wrong += nonzero_keys != static_cast<double>(keys) || !(stick || std::abs(entropy) < 1e-6);
       });
       CHECK(wrong == 0);
     }

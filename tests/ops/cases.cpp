@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attention_case.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "core/rng.h"
 #include "roles.h"
 #include "scales/registry.h"
@@ -383,7 +383,7 @@ Operation embedding(const EmbeddingCase& c) {
 Operation cross_entropy(const CrossEntropyCase& c) {
   const double scale = 0.25;
   Values targets = index_values(c.R, c.V, "targets");
-  for (size_t r = 1; r < targets.x.size(); r += 3) targets.x[r] = kNoTarget;
+  for (size_t r = 1; r < targets.x.size(); r += 3) targets.x[r] = kIgnoreIndex;
   Operation op;
   op.inputs["logits"] = random_values(P, {c.R, c.V}, "logits", 3);
   for (double& z : op.inputs["logits"].x) z += c.shift;

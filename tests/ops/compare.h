@@ -82,7 +82,7 @@ class Machine {
                                             .K = 6,
                                             .D = 128,
                                             .C = 1024,
-                                            .grows = true,
+                                            .incremental = true,
                                             .hidden = 1024,
                                             .V = 1024,
                                             .fire = true,

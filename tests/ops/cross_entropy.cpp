@@ -3,7 +3,7 @@
 
 #include "cases.h"
 #include "catch.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -57,7 +57,7 @@ TEST_CASE("a row without a target has no loss and no gradient, whatever its logi
   for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
     Machine m(t);
     const Memory z = m.memory({Role::parameter, {2, 3}, {1, std::nan(""), HUGE_VAL, 1, 2, 3}});
-    const Memory targets = m.memory({Role::index, {2}, {kNoTarget, 2}});
+    const Memory targets = m.memory({Role::index, {2}, {kIgnoreIndex, 2}});
     const Memory losses = m.unwritten(Role::parameter, {2});
     const Memory dz = m.unwritten(Role::activation, {2, 3});
     m.backend().cross_entropy(losses.tensor(), dz.tensor(), z.tensor(), targets.tensor(), 1);

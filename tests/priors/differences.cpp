@@ -114,7 +114,7 @@ std::vector<Options> every_form(const PriorInfo& prior) {
   };
   std::set<std::pair<int, double>> found = {form(all.front())};
   for (const OptionSpec& option : prior.options) {
-    if (!std::holds_alternative<std::string>(option.fallback)) continue;
+    if (!std::holds_alternative<std::string>(option.default_value)) continue;
     for (const std::string& choice : option.choices) {
       Options o = all.front();
       o.set(option.name, choice);

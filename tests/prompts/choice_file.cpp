@@ -51,17 +51,17 @@ TEST_CASE("shots are the first of the question's own subject, behind what leads 
                        mmlu_line("world_history", "h2", 2) + mmlu_line("law", "l2", 3) +
                        mmlu_line("law", "l3", 3));
   ChoiceFile file = read_choice_file(path, nullptr, INT64_MAX);
-  lead_in(&file, dev, 2);
+  prepend_few_shot(&file, dev, 2);
   CHECK(file.examples[0].context(3) == kAbout + std::string("world history.\n\n") + asked_of("h1") +
                                            " B\n\n" + asked_of("h2") + " C\n\n" + asked_of("Q"));
   CHECK(file.examples[1].context(0) == kAbout + std::string("law.\n\n") + asked_of("l1") +
                                            " A\n\n" + asked_of("l2") + " D\n\n" + asked_of("R"));
 
   file = read_choice_file(path, nullptr, INT64_MAX);
-  CHECK(contains(error_of(ExitCode::data, [&] { lead_in(&file, dev, 3); }),
+  CHECK(contains(error_of(ExitCode::data, [&] { prepend_few_shot(&file, dev, 3); }),
                  dev + ": expected 3 examples of \"world_history\", found 2"));
   file = read_choice_file(path, nullptr, INT64_MAX);
-  lead_in(&file, "", 0);
+  prepend_few_shot(&file, "", 0);
   CHECK(file.examples[1].context(0) == kAbout + std::string("law.\n\n") + asked_of("R"));
 }
 

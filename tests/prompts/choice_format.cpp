@@ -57,7 +57,7 @@ TEST_CASE("questions and shots are the harness's, to the byte") {
     write_bytes(more, lines_of(c["shot_records"]));
     ChoiceFile file = read_choice_file(path, nullptr, INT64_MAX);
     CHECK(file.format->name == name);
-    lead_in(&file, more, c["shots"]);
+    prepend_few_shot(&file, more, c["shots"]);
     REQUIRE(file.examples.size() == c["requests"].size());
     for (size_t n = 0; n < file.examples.size(); ++n) {
       const ChoiceExample& e = file.examples[n];

@@ -28,7 +28,7 @@ std::unique_ptr<PasskeyTask> open(const Options& options = options_of(),
 std::pair<std::string, std::string> texts(const Task& task, const Example& e) {
   std::string inputs, targets;
   for (const int32_t id : e.inputs) inputs += task.symbol(id);
-  for (const int32_t id : e.targets) targets += id == kNoTarget ? "" : task.label(id);
+  for (const int32_t id : e.targets) targets += id == kIgnoreIndex ? "" : task.label(id);
   return {inputs, targets};
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("the digits of a passkey are asked for, each behind those before it") 
     CHECK(inputs.ends_with(end));
     // They are the last places.
     for (size_t i = 0; i < e.targets.size(); ++i) {
-      CHECK((e.targets[i] != kNoTarget) == (i + 5 >= e.targets.size()));
+      CHECK((e.targets[i] != kIgnoreIndex) == (i + 5 >= e.targets.size()));
     }
   }
 }

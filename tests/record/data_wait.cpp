@@ -44,7 +44,7 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
   config.train.steps = 4;
   struct Run {
     std::vector<StepResult> steps;
-    std::vector<float> masters;
+    std::vector<float> master_weights;
   };
   const auto train = [&](int slow_reads) {
     const auto backend = make_cpu_backend();
@@ -60,8 +60,8 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
       for (const StepResult& r : trainer.finish_steps(*alone)) run.steps.push_back(r);
     }
     g_slow_reads = 0;
-    const Tensor& m = trainer.masters();
-    run.masters.assign(m.ptr<float>(), m.ptr<float>() + m.size());
+    const Tensor& m = trainer.master_weights();
+    run.master_weights.assign(m.ptr<float>(), m.ptr<float>() + m.size());
     return run;
   };
   const Run fast = train(0), slow = train(4);  // two windows are a micro-batch
@@ -72,7 +72,7 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
     CHECK(fast.steps[i].data_wait >= 0);
     CHECK(slow.steps[i].data_wait < 60);
   }
-  CHECK(slow.masters == fast.masters);
+  CHECK(slow.master_weights == fast.master_weights);
   // The first micro-batch takes two delays, of which the program may pass a part before it asks.
   CHECK(slow.steps[0].data_wait > 0.05);
 }

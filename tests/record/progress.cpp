@@ -93,9 +93,9 @@ TEST_CASE("numbers of any size stay short") {
 }
 
 TEST_CASE("a share of the matrix rate that cannot be is none") {
-  for (double share : {0.05, 0.5, 1.0}) CHECK(plausible_share(share) == share);
-  for (double share : {-1.0, 0.0, 0.049, 1.001, 2.7, 1e300}) CHECK(plausible_share(share) == 0);
-  CHECK(plausible_share(std::nan("")) == 0);
+  for (double share : {0.05, 0.5, 1.0}) CHECK(plausible_mfu(share) == share);
+  for (double share : {-1.0, 0.0, 0.049, 1.001, 2.7, 1e300}) CHECK(plausible_mfu(share) == 0);
+  CHECK(plausible_mfu(std::nan("")) == 0);
   ProgressState s = longest();
   s.share = 0;
   CHECK(progress_line(s, std::string::npos).find('%') == std::string::npos);
@@ -105,11 +105,11 @@ TEST_CASE("a run's share is of the best matrix rate that was measured") {
   Progress progress(0, 2, 1, true);
   const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};
   progress.steps({&step, 1});
-  CHECK(progress.matrix_rate_share() == 0);  // nothing was measured
-  progress.take_matrix_rate(1e300);
-  CHECK(progress.matrix_rate_share() == 0);
-  progress.take_matrix_rate(progress.tokens_per_second());  // a share of 1 if it were the best
-  CHECK(progress.matrix_rate_share() == 0);
+  CHECK(progress.mfu() == 0);  // nothing was measured
+  progress.take_peak_matmul(1e300);
+  CHECK(progress.mfu() == 0);
+  progress.take_peak_matmul(progress.tokens_per_second());  // a share of 1 if it were the best
+  CHECK(progress.mfu() == 0);
 }
 
 TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatever is told later") {
@@ -121,9 +121,9 @@ TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatev
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const double rate = 2 * kFlops * progress.tokens_per_second();
   for (const double told : {rate, rate / 4, rate / 100}) {
-    progress.take_matrix_rate(told);
+    progress.take_peak_matmul(told);
     const double most = kFlops * progress.tokens_per_second() / rate;
-    const double share = progress.matrix_rate_share();
+    const double share = progress.mfu();
     const double least = kFlops * progress.tokens_per_second() / rate;
     CHECK(most <= Approx(0.5));
     CHECK(share <= most);

@@ -71,7 +71,7 @@ TEST_CASE("of a million lines so many are kept as memory was planned for, and ev
   check_extremes(shown, [](const MetricsLine& m) { return m.grad_norm; });
   check_extremes(shown, [](const MetricsLine& m) { return m.tokens_per_second; });
   check_extremes(shown, [](const MetricsLine& m) { return m.validation_loss; });
-  check_extremes(shown, [](const MetricsLine& m) { return m.matrix_rate_share; });
+  check_extremes(shown, [](const MetricsLine& m) { return m.mfu; });
   check_extremes(shown, [](const MetricsLine& m) { return m.data_wait; });
   // No stretch of the run is without lines.
   for (size_t i = 1; i < shown.size(); ++i) {

@@ -61,7 +61,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   lines[1].validation_loss = 5;
   lines[0].seconds = 30;
   lines[1].seconds = 90;
-  lines[1].matrix_rate_share = 0.5;
+  lines[1].mfu = 0.5;
   lines[1].data_wait = 12;
   a.metrics = history(lines);
   const std::string layer = "model.layers.0.self_attn.";

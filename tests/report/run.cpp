@@ -64,10 +64,10 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.metrics.lines()[0].tokens_per_second == 100);
   CHECK(std::isnan(r.metrics.lines()[0].validation_loss));
   CHECK(std::isnan(r.metrics.lines()[0].seconds));
-  CHECK(std::isnan(r.metrics.lines()[0].matrix_rate_share));
+  CHECK(std::isnan(r.metrics.lines()[0].mfu));
   CHECK(r.metrics.lines()[1].validation_loss == 4.25);
   CHECK(r.metrics.lines()[1].seconds == 1.5);
-  CHECK(r.metrics.lines()[1].matrix_rate_share == 0.75);
+  CHECK(r.metrics.lines()[1].mfu == 0.75);
   CHECK(std::isnan(r.metrics.lines()[0].data_wait));
   CHECK(r.metrics.lines()[1].data_wait == 0.125);
   CHECK(r.parameters_step == 2);
@@ -75,8 +75,8 @@ TEST_CASE("a run's numbers are those of its files") {
   REQUIRE(r.attention.has_value());  // of step 2
   CHECK(r.attention->windows == 3);
   CHECK((r.attention->entropy == HeadMeans{{0.5, 1}, {2, 3}}));
-  CHECK((r.attention->support == HeadMeans{{4, 5}, {6, 7.5}}));
-  CHECK((r.attention->live_tiles == HeadMeans{{1, 0.5}, {0.25, 1}}));
+  CHECK((r.attention->nonzero_keys == HeadMeans{{4, 5}, {6, 7.5}}));
+  CHECK((r.attention->nonzero_blocks == HeadMeans{{1, 0.5}, {0.25, 1}}));
   REQUIRE(r.perplexity.has_value());
   CHECK(r.perplexity->training_length == 64);
   CHECK(r.perplexity->last_tokens == 32);

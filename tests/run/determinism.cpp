@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/cpu/cpu.h"
-#include "run/matrix_rate.h"
+#include "run/peak_matmul.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -21,7 +21,7 @@ void send_usr1(int process) { kill(process, SIGUSR1); }
 std::vector<std::string> precisions() {
   static const bool have_bf16 = [] {
     try {
-      measure_matrix_rate(*make_cpu_backend(), Dtype::bf16);
+      measure_peak_matmul(*make_cpu_backend(), Dtype::bf16);
       return true;
     } catch (const Error& e) {
       WARN("bf16 is not tested: " << e.what());

@@ -137,12 +137,12 @@ json scores(const Workplace& w, const std::string& out, int64_t step, size_t ent
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
-  Tensor masters;
-  arena.add("masters", &masters, Dtype::f32, {layout.elements()});
+  Tensor master_weights;
+  arena.add("masters", &master_weights, Dtype::f32, {layout.elements()});
   arena.commit();
   read_tensors(SafetensorsFile::open(open_checkpoint(checkpoint_of(w, out, step)).model_file()),
-               model_tensors(layout, masters));
-  const ScoredModel model = {c.model, c.data.sequence_length, *backend, Dtype::f32, masters};
+               model_tensors(layout, master_weights));
+  const ScoredModel model = {c.model, c.data.sequence_length, *backend, Dtype::f32, master_weights};
   return score_task(c.eval.tasks.at(entry).trained(), length, set, model, {}, [](double) {});
 }
 

@@ -170,7 +170,7 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   CHECK(kind(1) == Kind::damaged);
   CHECK(state_of(study, runs[1]).code == ExitCode::io);
   CHECK(state_of(study, runs[1]).message.find(incomplete.path()) != std::string::npos);
-  note_diverged(study, runs[2], "step 3: expected a finite loss");
+  record_diverged(study, runs[2], "step 3: expected a finite loss");
   CHECK(kind(2) == Kind::diverged);
   CHECK(state_of(study, runs[2]).message == "step 3: expected a finite loss");
   // Of another configuration it is no longer so.
@@ -221,7 +221,7 @@ TEST_CASE("a folder of take_over is of one run: one that is done there, or the f
   const auto taken = [&] {
     std::vector<std::string> folders;
     for (const StudyRun& run : plan(w, j)) {
-      folders.push_back(run.taken_over ? std::filesystem::path(run.folder).filename() : "");
+      folders.push_back(run.reused ? std::filesystem::path(run.folder).filename() : "");
     }
     return folders;
   };

@@ -47,12 +47,12 @@ TEST_CASE("Student's tails are scipy's") {
 
 TEST_CASE("what has no spread has no p") {
   const double one[] = {1}, equal[] = {2, 2, 2}, other[] = {3, 3}, some[] = {1, 2};
-  CHECK_FALSE(sample_of(one).deviation);
-  CHECK(*sample_of(equal).deviation == 0);
+  CHECK_FALSE(sample_of(one).standard_deviation);
+  CHECK(*sample_of(equal).standard_deviation == 0);
   CHECK_FALSE(welch_p(sample_of(one), sample_of(some)));
   CHECK_FALSE(welch_p(sample_of(equal), sample_of(other)));
   CHECK(welch_p(sample_of(equal), sample_of(some)));
-  CHECK(*sample_of(some).deviation == Approx(std::sqrt(0.5)));
+  CHECK(*sample_of(some).standard_deviation == Approx(std::sqrt(0.5)));
   CHECK(sample_of(some).mean == 1.5);
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("equal values have no spread, whatever their sum is rounded to") {
     for (int n = 0; n <= 1000; ++n) {
       const std::vector<double> values(static_cast<size_t>(count), n / 1000.0);
       INFO(count << " times " << values[0]);
-      REQUIRE(*sample_of(values).deviation == 0);
+      REQUIRE(*sample_of(values).standard_deviation == 0);
       REQUIRE(sample_of(values).mean == values[0]);
     }
   }

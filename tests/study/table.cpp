@@ -50,7 +50,7 @@ TEST_CASE("rows are means over repeats") {
   REQUIRE(t.rows.size() == 2);
   const TableCell& at9 = *t.rows[0].cells[0][0];
   CHECK(at9.sample.mean == Approx(0.6));
-  CHECK(*at9.sample.deviation == Approx(0.1));
+  CHECK(*at9.sample.standard_deviation == Approx(0.1));
   CHECK(at9.best == 0.7);
   CHECK_FALSE(at9.p);
   CHECK(t.rows[0].cells[1][0]->best == 1);  // of losses the lowest
@@ -113,7 +113,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   // Fewer repeats that ended well do not win, whatever their mean.
   study.choose_highest = false;
   std::filesystem::remove_all(runs[11].folder);
-  note_diverged(study, runs[11], "loss nan");
+  record_diverged(study, runs[11], "loss nan");
   t = table_of(study, runs);
   CHECK(t.rows[1].chosen == std::vector<std::string>{"1"});
   REQUIRE(t.diverged.size() == 1);

@@ -88,7 +88,7 @@ TEST_CASE("sequences are those that were worked out by hand") {
     std::ostringstream inputs, targets;
     for (size_t i = 0; i < e.inputs.size(); ++i) {
       inputs << (i > 0 ? " " : "") << info.symbol(e.inputs[i]);
-      if (e.targets[i] == kNoTarget) continue;
+      if (e.targets[i] == kIgnoreIndex) continue;
       targets << (targets.str().empty() ? "" : " ") << info.label(e.targets[i]);
     }
     CHECK(inputs.str() == row.inputs);
@@ -107,28 +107,28 @@ TEST_CASE("targets stand where they are asked for") {
   for (const char* name : {"mqmtar", "copy", "reverse", "sort", "flip_flop"}) {
     const Example e = drawn(name);
     for (size_t i = 0; i + 1 < e.inputs.size(); ++i) {
-      if (e.targets[i] != kNoTarget) CHECK(e.targets[i] == e.inputs[i + 1]);
+      if (e.targets[i] != kIgnoreIndex) CHECK(e.targets[i] == e.inputs[i + 1]);
     }
     CHECK(find_task(name)->label(e.targets.back()) == "<eos>");
   }
   // Labels: of every token but bos and eos.
   for (const char* name : {"two_back", "local_count"}) {
     const Example e = drawn(name);
-    CHECK(e.targets.front() == kNoTarget);
-    CHECK(e.targets.back() == kNoTarget);
-    for (size_t i = 1; i + 1 < e.inputs.size(); ++i) CHECK(e.targets[i] != kNoTarget);
+    CHECK(e.targets.front() == kIgnoreIndex);
+    CHECK(e.targets.back() == kIgnoreIndex);
+    for (size_t i = 1; i + 1 < e.inputs.size(); ++i) CHECK(e.targets[i] != kIgnoreIndex);
   }
   // A set's: at its last item.
   const Example set = drawn("max_retrieval");
   for (size_t i = 0; i < set.inputs.size(); ++i) {
-    CHECK((set.targets[i] != kNoTarget) == (i + 1 == set.inputs.size()));
+    CHECK((set.targets[i] != kIgnoreIndex) == (i + 1 == set.inputs.size()));
   }
   // Answers: at the placeholders, and there alone.
   for (const TaskInfo& info : all_tasks()) {
     if (info.causal) continue;
     const Example e = drawn(info.name.c_str());
     for (size_t i = 0; i < e.inputs.size(); ++i) {
-      CHECK((e.targets[i] != kNoTarget) == (e.inputs[i] == info.padding));
+      CHECK((e.targets[i] != kIgnoreIndex) == (e.inputs[i] == info.padding));
     }
   }
 }

@@ -55,10 +55,10 @@ TEST_CASE("what a task declares holds for its sequences") {
       int64_t targets = 0;
       for (size_t i = 0; i < e.inputs.size(); ++i) {
         CHECK((e.inputs[i] >= 0 && e.inputs[i] < info.inputs));
-        CHECK((e.targets[i] >= kNoTarget && e.targets[i] < info.classes));
-        targets += e.targets[i] != kNoTarget;
+        CHECK((e.targets[i] >= kIgnoreIndex && e.targets[i] < info.classes));
+        targets += e.targets[i] != kIgnoreIndex;
         CHECK_FALSE(info.symbol(e.inputs[i]).empty());
-        if (e.targets[i] != kNoTarget) CHECK_FALSE(info.label(e.targets[i]).empty());
+        if (e.targets[i] != kIgnoreIndex) CHECK_FALSE(info.label(e.targets[i]).empty());
       }
       CHECK(targets >= 1);
     }

@@ -86,8 +86,8 @@ TEST_CASE("lines of files have counts, rates and the time left, and are so far a
   {
     InputProgress progress(out, 1000, {});
     progress.update({500, 2000, 7, 11});
-    progress.note_files(1, 3, "a", 3600);
-    progress.note_files(2, 3, "b", 0);
+    progress.print_files_done(1, 3, "a", 3600);
+    progress.print_files_done(2, 3, "b", 0);
   }
   std::rewind(out);
   char text[200] = {};

@@ -38,24 +38,24 @@ struct Fixture {
   ParameterLayout layout{config, 16};
   std::unique_ptr<Backend> backend = make_reference_backend();
   Arena arena;
-  Tensor masters, gradients;
+  Tensor master_weights, gradients;
 
   explicit Fixture(const ModelConfig& c = tiny_bam()) : config(c) {}
 
   void step(OptimizerConfig o, double gradient) {
     Optimizer optimizer(o, layout, *backend);
-    arena.add("masters", &masters, Dtype::f64, {layout.elements()});
+    arena.add("masters", &master_weights, Dtype::f64, {layout.elements()});
     arena.add("gradients", &gradients, Dtype::f64, {layout.elements()});
     optimizer.plan(arena);
     arena.commit();
-    for (int64_t i = 0; i < masters.size(); ++i) masters.ptr<double>()[i] = 1;
+    for (int64_t i = 0; i < master_weights.size(); ++i) master_weights.ptr<double>()[i] = 1;
     for (int64_t i = 0; i < gradients.size(); ++i) gradients.ptr<double>()[i] = gradient;
     double squared_norm = gradient * gradient * static_cast<double>(gradients.size());
     optimizer.prepare(1, o.lr, 1);
-    optimizer.step(Tensor(&squared_norm, Dtype::f64, {1}), masters, {}, gradients);
+    optimizer.step(Tensor(&squared_norm, Dtype::f64, {1}), master_weights, {}, gradients);
   }
   double value(const std::string& name) const {
-    return layout.view(masters, name).ptr<double>()[0];
+    return layout.view(master_weights, name).ptr<double>()[0];
   }
 };
 
@@ -123,7 +123,7 @@ TEST_CASE("of a prior and a scale decay the parameters that the text of their op
     CHECK(named_in(text.substr(0, excluded), decays) == decays);
     CHECK(named_in(text.substr(0, excluded), kept).empty());
     CHECK(named_in(text.substr(excluded), kept) == kept);
-    const bool by_default = std::get<bool>(option->fallback);
+    const bool by_default = std::get<bool>(option->default_value);
     CHECK(decaying(with(std::nullopt)) == (by_default ? decays : Names()));
     CHECK(decaying(with(std::optional(false))).empty());
   };

@@ -37,7 +37,7 @@ struct Training {
   /// All parameters and moments.
   std::vector<float> state() {
     std::vector<float> all;
-    for (const Tensor& t : {trainer.masters(), trainer.optimizer().first_moments(),
+    for (const Tensor& t : {trainer.master_weights(), trainer.optimizer().first_moments(),
                             trainer.optimizer().second_moments()}) {
       all.insert(all.end(), t.ptr<float>(), t.ptr<float>() + t.size());
     }
@@ -52,10 +52,10 @@ TEST_CASE("results that are read late are those of steps read one by one") {
   const RunConfig config = small_train_run(w);
   Training late(config), soon(config);
   for (int64_t step = 0; step < 5; ++step) late.start(step);
-  CHECK(late.trainer.unread() == 5);
+  CHECK(late.trainer.in_flight() == 5);
   const std::vector<StepResult> all = late.finish();
   REQUIRE(all.size() == 5);
-  CHECK(late.trainer.unread() == 0);
+  CHECK(late.trainer.in_flight() == 0);
   CHECK(late.finish().empty());
   for (int64_t step = 0; step < 5; ++step) {
     soon.start(step);
@@ -113,7 +113,7 @@ TEST_CASE("a validation loss is the mean over the windows of the pass, each by i
     Arena arena;
     model.plan(arena, 1, T, ModelUse::evaluation);
     arena.commit();
-    model.set_masters(t.trainer.masters());
+    model.set_master_weights(t.trainer.master_weights());
     model.refresh();
     const int64_t expected = windows > 0 ? windows : all;
     double sum = 0;
@@ -183,10 +183,10 @@ TEST_CASE("a pass says of attention what the rows of its first sequences are") {
   for (const AttentionMeans& means : {one, two, three}) {
     REQUIRE(means.entropy.size() == 2);
     for (size_t l = 0; l < 2; ++l) {
-      CHECK(means.support[l] == std::vector<double>(4, 32.5));  // row i of 64 sees i + 1 keys
+      CHECK(means.nonzero_keys[l] == std::vector<double>(4, 32.5));  // row i of 64 sees i + 1 keys
       REQUIRE(means.entropy[l].size() == 4);
       for (const double H : means.entropy[l]) CHECK((H > 0 && H < std::log(32.5)));
-      CHECK(means.live_tiles[l] == std::vector<double>(4, 1.0));
+      CHECK(means.nonzero_blocks[l] == std::vector<double>(4, 1.0));
     }
   }
   // Two sequences of one batch, then one of the next.
@@ -227,7 +227,7 @@ TEST_CASE("a step moves parameters by its own learning rate") {
   // Adam's first step: its moments' ratio is 1, up to eps beside the gradient.
   float furthest = 0;
   const std::vector<float> after = t.state();
-  for (int64_t i = 0; i < t.trainer.masters().size(); ++i) {
+  for (int64_t i = 0; i < t.trainer.master_weights().size(); ++i) {
     const auto n = static_cast<size_t>(i);
     furthest = std::max(furthest, std::abs(after[n] - before[n]));
   }
@@ -241,7 +241,7 @@ TEST_CASE("neither parameters nor moments that are not finite are saved") {
   t.start(0);
   t.finish();
   CHECK_NOTHROW(t.trainer.check_finite(1));
-  for (const Tensor& state : {t.trainer.masters(), t.trainer.optimizer().first_moments(),
+  for (const Tensor& state : {t.trainer.master_weights(), t.trainer.optimizer().first_moments(),
                               t.trainer.optimizer().second_moments()}) {
     for (const float bad : {NAN, INFINITY}) {
       float& last = state.ptr<float>()[state.size() - 1];

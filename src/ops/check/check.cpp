@@ -38,7 +38,7 @@ class CheckBackend final : public Backend {
   void download(void* dst, Tensor src) override { tested_->download(dst, src); }
   void synchronize() override { tested_->synchronize(); }
   /// Never recorded: every operation is compared every time.
-  void repeat(int64_t, const std::function<void()>& work) override { work(); }
+  void run_captured(int64_t, const std::function<void()>& work) override { work(); }
 
   std::unique_ptr<PeerLink> connect(const Peers& peers) override { return tested_->connect(peers); }
 
@@ -216,14 +216,14 @@ class CheckBackend final : public Backend {
       own ? b.attention_entropy(entropy, a) : b.attention_entropy(e, other);
     });
   }
-  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override {
     CheckedCall c = call("attention_statistics");
-    const Tensor e = c.written("entropy", entropy), n = c.counted("support", support);
+    const Tensor e = c.written("entropy", entropy), n = c.counted("support", nonzero_keys);
     const AttentionSaved s = c.read_parts(saved);
     const Attention other = c.read_parts(a);
     c.run([&](Backend& b, bool own) {
-      own ? b.attention_statistics(entropy, support, saved, a)
+      own ? b.attention_statistics(entropy, nonzero_keys, saved, a)
           : b.attention_statistics(e, n, s, other);
     });
   }
@@ -253,7 +253,7 @@ class CheckBackend final : public Backend {
     });
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
+                      Tensor factor, Tensor factors, const OptimizerHyperparameters& s) override {
     CheckedCall c = call("optimizer_step");
     const Tensor w = c.updated("weights", weights), f = c.updated("m", m), e = c.updated("v", v),
                  r = c.replaced("rounded", rounded), g = c.read(gradients), x = c.read(factor),

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/arena.h"
-#include "ops/cpu/bf16_products.h"
+#include "ops/cpu/bf16_gemm.h"
 #include "ops/cpu/isa.h"
 #include "ops/ops.h"
 
@@ -37,7 +37,7 @@ struct AttentionScratch {
   bool general = false;     // WorkspaceShape::general_attention
   bool statistics = false;  // WorkspaceShape::attention_statistics
   ContentShape content;
-  const Bf16Products* bf16_products = nullptr;  // the processor's, or null
+  const Bf16Gemm* bf16_gemm = nullptr;  // the processor's, or null
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
   float* of_mix_slot(int64_t slot) const;

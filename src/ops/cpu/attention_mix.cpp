@@ -97,7 +97,7 @@ void AttentionScratch::plan_mix(Arena& arena, const WorkspaceShape& w) {
     packed = std::max(
         packed, row_biases_floats(w.T, w.H) + mix_backward_floats(w.T, w.H, w.D, w.mix_hidden));
   }
-  if (!w.backward) {  // a text that grows, from its second piece on
+  if (!w.backward) {  // incremental decoding, from its second piece on
     shared = std::max(shared, mixed_row_floats(w.past + w.T, w.H));
     tasks = std::max(tasks, mixed_row_tasks(w.past + w.T, w.H));
   }

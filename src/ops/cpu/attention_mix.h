@@ -159,7 +159,7 @@ class MixStage {
 
 /// Scratch of a task of the backward pass but for its biases, in floats.
 int64_t mix_backward_floats(int64_t T, int64_t H, int64_t D, int64_t F);
-/// What rows of texts that grow share (attention_rows.cpp), and tasks of theirs at a time.
+/// What rows of incremental decoding share (attention_rows.cpp), and tasks of theirs at a time.
 inline int64_t mixed_row_floats(int64_t keys, int64_t H) { return 2 * H * padded(keys); }
 inline int64_t mixed_row_tasks(int64_t keys, int64_t H) {
   return std::max(H, ceil_div(keys, kMixKeys));

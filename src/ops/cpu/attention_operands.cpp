@@ -53,12 +53,12 @@ class Fp32Operands final : public Operands {
   float* query_;   // (query tiles, kQ, Dp), divided as content scores are
 };
 
-/// The order of Bf16Products, whose vectors are of sixteen pairs.
+/// The order of Bf16Gemm, whose vectors are of sixteen pairs.
 class Bf16Operands final : public Operands {
  public:
   static constexpr bool kThere = simd::kWidth == 16;
 
-  Bf16Operands(const Attention& a, const Bf16Products& products, Pieces& pieces, int64_t keys,
+  Bf16Operands(const Attention& a, const Bf16Gemm& products, Pieces& pieces, int64_t keys,
                int64_t query_tiles)
       : Operands(pieces, products.rows_at_once, true),
         a_(a),
@@ -157,7 +157,7 @@ class Bf16Operands final : public Operands {
   };
 
   const Attention& a_;
-  const Bf16Products& products_;
+  const Bf16Gemm& products_;
   int64_t D_, Dp_, Dk_;
   Bf16Pair* keys_;    // (tiles, Dk / 2, kK)
   Bf16Pair* values_;  // (keys / 2, Dp)
@@ -173,9 +173,9 @@ int64_t Operands::floats(int64_t keys, int64_t query_tiles, int64_t Dp) {
 
 void with_operands(const Attention& a, const AttentionScratch& s, Pieces& pieces, int64_t keys,
                    int64_t query_tiles, const std::function<void(Operands&)>& f) {
-  if (a.q.dtype == Dtype::bf16 && s.bf16_products) {
+  if (a.q.dtype == Dtype::bf16 && s.bf16_gemm) {
     if constexpr (Bf16Operands::kThere) {
-      Bf16Operands operands(a, *s.bf16_products, pieces, keys, query_tiles);
+      Bf16Operands operands(a, *s.bf16_gemm, pieces, keys, query_tiles);
       return f(operands);
     }
   }

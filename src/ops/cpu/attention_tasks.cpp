@@ -62,7 +62,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   using namespace tiles;
   int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
   if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
-  if (w.grows) floats = std::max(floats, piece_floats(w.past + w.T, w.T, w.D));
+  if (w.incremental) floats = std::max(floats, piece_floats(w.past + w.T, w.T, w.D));
   general = w.general_attention;
   content = {w.content_bias, w.content_columns, !w.bidirectional};
   if (general || content.any) {

@@ -9,8 +9,8 @@
 
 #include "core/checked.h"
 #include "ops/cpu/attention_row_sums.h"
+#include "ops/cpu/gemm_microkernel.h"
 #include "ops/cpu/simd.h"
-#include "ops/cpu/tile_product.h"
 #include "ops/ops.h"
 
 namespace bamtrain {

@@ -7,13 +7,13 @@
 
 #include "core/checked.h"
 #include "core/clip_factor.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
-#include "ops/cpu/few_rows.h"
 #include "ops/cpu/matmul.h"
 #include "ops/cpu/norm.h"
 #include "ops/cpu/rows.h"
+#include "ops/cpu/skinny_gemm.h"
 #include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 
@@ -86,9 +86,7 @@ Vec activated_derivative(MlpKind kind, Vec x) {
 
 class CpuBackend final : public HostBackend {
  public:
-  explicit CpuBackend(const Bf16Products* bf16_products) {
-    attention_.bf16_products = bf16_products;
-  }
+  explicit CpuBackend(const Bf16Gemm* bf16_gemm) { attention_.bf16_gemm = bf16_gemm; }
   const char* name() const override { return kName; }
   Dtype parameter_dtype() const override { return Dtype::f32; }
 
@@ -225,8 +223,8 @@ class CpuBackend final : public HostBackend {
   // --- linear
 
   void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
-    if (x.shape[0] >= 1 && x.shape[0] <= kFewRows)
-      return cpu_linear_of_few_rows(y, x, weight, bias);
+    if (x.shape[0] >= 1 && x.shape[0] <= kSkinnyGemmRows)
+      return cpu_skinny_gemm(y, x, weight, bias);
     matmul_.run(matrix(y), matrix(x), matrix_transposed(weight), bias ? bias.ptr<float>() : nullptr,
                 false);
   }
@@ -343,9 +341,9 @@ class CpuBackend final : public HostBackend {
     if (a.past() > 0) return cpu_attention_of_rows({}, {}, entropy, a, attention_);
     cpu_attention_entropy(entropy, a, attention_);
   }
-  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override {
-    cpu_attention_statistics(entropy, support, saved, a, attention_);
+    cpu_attention_statistics(entropy, nonzero_keys, saved, a, attention_);
   }
 
   // --- loss
@@ -356,7 +354,7 @@ class CpuBackend final : public HostBackend {
     const auto row = [&]<class A>(int64_t r) {
       const float* z = logits.ptr<float>() + r * logits.stride[0];
       const int64_t target = targets.ptr<int32_t>()[r];
-      if (target == kNoTarget) {
+      if (target == kIgnoreIndex) {
         losses.ptr<float>()[r] = 0;
         if (dlogits) std::fill_n(dlogits.ptr<A>() + r * dlogits.stride[0], V, A(0.0f));
         return;
@@ -418,7 +416,7 @@ class CpuBackend final : public HostBackend {
     f = next_clip_factor(f, *squared_norm.ptr<double>(), clip, *scale.ptr<double>());
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
+                      Tensor factor, Tensor factors, const OptimizerHyperparameters& s) override {
     const auto g_scale = factor ? static_cast<float>(*factor.ptr<double>()) : 1;
     if (std::isnan(g_scale)) return;
     const OptimizerFactors f = read_factors(factors.ptr<double>());
@@ -473,8 +471,8 @@ class CpuBackend final : public HostBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(const Bf16Products* bf16_products) {
-  return std::make_unique<CpuBackend>(bf16_products);
+std::unique_ptr<Backend> make_backend(const Bf16Gemm* bf16_gemm) {
+  return std::make_unique<CpuBackend>(bf16_gemm);
 }
 
 }  // namespace BAMTRAIN_ISA

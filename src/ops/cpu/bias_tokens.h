@@ -10,7 +10,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// What formulas compute with: vectors, and one logit of a row of a text that grows.
+/// What formulas compute with: vectors, and one logit of a row of incremental decoding.
 struct VectorMath {
   static Vec log1p(Vec a, Vec b) { return simd::log(1.0f + a * b); }
   static Vec divide(Vec a, Vec b) { return a * (1.0f / b); }

@@ -1,6 +1,6 @@
 // The CUDA backend: device memory, the plan, work that is recorded and replayed, and the operations
 // of ops/ops.h, each of which fills the arguments of its launcher. Matrix products are in
-// products.h, mechanisms in mechanisms.h.
+// gemm.h, mechanisms in mechanisms.h.
 
 #include <map>
 #include <string>
@@ -24,10 +24,10 @@
 #include "ops/cuda/arguments.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/device_link.h"
+#include "ops/cuda/gemm.h"
 #include "ops/cuda/last_queries.h"
 #include "ops/cuda/mechanisms.h"
 #include "ops/cuda/optimizer_scalars.h"
-#include "ops/cuda/products.h"
 #include "ops/cuda/runtime.h"
 
 namespace bamtrain {
@@ -85,7 +85,7 @@ class PlannedMemory final : public MemorySource {
 /// algorithms; recorded the second; replayed from then on.
 struct Repeated {
   int64_t calls = 0;
-  cuda::Recording recording;
+  cuda::CapturedGraph recording;
 };
 
 class CudaBackend final : public Backend {
@@ -119,7 +119,7 @@ class CudaBackend final : public Backend {
   }
 
   void synchronize() override { cuda::synchronize(stream()); }
-  void repeat(int64_t key, const std::function<void()>& work) override {
+  void run_captured(int64_t key, const std::function<void()>& work) override {
     Repeated& r = repeated_[key];
     ++r.calls;
     if (r.calls == 1) return work();
@@ -391,11 +391,11 @@ class CudaBackend final : public Backend {
     });
     if (last) last_queries_.collect(entropy, a, stream());
   }
-  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override {
     require(a.past() == 0, "all rows");
     dispatch(a.q.dtype, [&]<class A>() {
-      check(kernels::attention_statistics(f32(entropy), f32(support), rows_of(saved),
+      check(kernels::attention_statistics(f32(entropy), f32(nonzero_keys), rows_of(saved),
                                           inputs_of<A>(a), stream()),
             "attention_statistics");
     });
@@ -434,7 +434,7 @@ class CudaBackend final : public Backend {
           "clip_factor");
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
+                      Tensor factor, Tensor factors, const OptimizerHyperparameters& s) override {
     check(kernels::optimizer_step(f32(weights), f32(m), f32(v), pointer<device::bf16>(rounded),
                                   f32(gradients), factor ? factor.ptr<double>() : nullptr,
                                   weights.size(), factors.ptr<double>(), cuda::optimizer_scalars(s),
@@ -494,7 +494,7 @@ class CudaBackend final : public Backend {
   std::string name_;
   std::unique_ptr<MemorySource> memory_;
   cuda::WorkStream stream_;
-  cuda::Products products_;
+  cuda::Gemm products_;
   cuda::CudaMechanisms mechanisms_{stream_};
   std::map<int64_t, Repeated> repeated_;
   cuda::LastQueries last_queries_;
@@ -560,7 +560,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.head_bias)),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
-  if (w.grows && w.activations == Dtype::bf16) {
+  if (w.incremental && w.activations == Dtype::bf16) {
     const int64_t decoding = kernels::attention_decode_floats(B, as_int(w.past + w.T), H,
                                                               as_int(w.D), w.general_attention);
     floats = std::max(floats, decoding);

@@ -6,7 +6,7 @@
 namespace bamtrain::cuda {
 
 void LastQueries::plan(Arena& arena, const WorkspaceShape& w) {
-  if (!w.grows) return;
+  if (!w.incremental) return;
   const int64_t keys = w.past + w.T;
   const auto add = [&](Tensor* t, Dtype dtype) {
     arena.add("scratch.last_queries", t, dtype, {w.B, w.H, keys});

@@ -11,7 +11,7 @@ namespace bamtrain::cuda {
 
 class LastQueries {
  public:
-  /// Nothing where no text grows.
+  /// Nothing without incremental decoding.
   void plan(Arena& arena, const WorkspaceShape& w);
 
   /// Changes `in`, which has what `a` has, to what kernels read. REQUIRES: a.past() > 0.

@@ -106,7 +106,7 @@ void check_own_devices(const Peers& peers) {
       second = rank;
     }
   }
-  peers.together([&] {
+  peers.run_on_all_ranks([&] {
     if (first < 0) return;
     throw Error(ExitCode::distributed, "CUDA", "a GPU of its own for each process",
                 "one GPU for ranks " + std::to_string(first) + " and " + std::to_string(second),
@@ -124,7 +124,7 @@ struct Messages::State {
 
   State(const Peers& peers, Stream stream) : work(stream) {
     ncclUniqueId id = {};
-    peers.together([&] {
+    peers.run_on_all_ranks([&] {
       library();
       if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
       for (auto* events : {&ready, &done}) {

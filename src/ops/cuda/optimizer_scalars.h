@@ -7,7 +7,7 @@
 namespace bamtrain::cuda {
 
 /// Each rounded once from fp64, as the CPU backend rounds them.
-inline kernels::OptimizerScalars optimizer_scalars(const OptimizerRule& r) {
+inline kernels::OptimizerScalars optimizer_scalars(const OptimizerHyperparameters& r) {
   kernels::OptimizerScalars x;
   x.beta1 = static_cast<float>(r.beta1);
   x.one_minus_beta1 = static_cast<float>(1 - r.beta1);

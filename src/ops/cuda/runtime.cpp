@@ -162,24 +162,24 @@ void check(device::LaunchStatus status, const char* what) {
               "build for this GPU's architecture, or report it");
 }
 
-struct Recording::State {
+struct CapturedGraph::State {
   cudaGraphExec_t executable = nullptr;
   ~State() {
     if (executable != nullptr) (void)cudaGraphExecDestroy(executable);
   }
 };
 
-Recording::Recording() : state_(std::make_unique<State>()) {}
-Recording::~Recording() = default;
-Recording::Recording(Recording&&) noexcept = default;
-Recording& Recording::operator=(Recording&&) noexcept = default;
+CapturedGraph::CapturedGraph() : state_(std::make_unique<State>()) {}
+CapturedGraph::~CapturedGraph() = default;
+CapturedGraph::CapturedGraph(CapturedGraph&&) noexcept = default;
+CapturedGraph& CapturedGraph::operator=(CapturedGraph&&) noexcept = default;
 
-void Recording::begin(Stream stream) {
+void CapturedGraph::begin(Stream stream) {
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
         "the begin of a recording");
 }
 
-void Recording::end(Stream stream) {
+void CapturedGraph::end(Stream stream) {
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream, &graph), "the end of a recording");
   const cudaError_t error = cudaGraphInstantiate(&state_->executable, graph, 0);
@@ -187,13 +187,13 @@ void Recording::end(Stream stream) {
   check(error, "an executable recording");
 }
 
-void Recording::give_up(Stream stream) {
+void CapturedGraph::give_up(Stream stream) {
   cudaGraph_t graph = nullptr;
   if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
   (void)cudaGetLastError();
 }
 
-void Recording::replay(Stream stream) const {
+void CapturedGraph::replay(Stream stream) const {
   require(state_->executable != nullptr, "a recording before its replay");
   check(cudaGraphLaunch(state_->executable, stream), "the replay of a recording");
 }

@@ -65,12 +65,12 @@ void check(device::LaunchStatus status, const char* what);
 
 /// Work recorded once and replayed at the cost of one launch: kernels, products and fill_zero on
 /// one stream, with the arguments that they had. Transfers cannot be recorded.
-class Recording {
+class CapturedGraph {
  public:
-  Recording();
-  ~Recording();
-  Recording(Recording&&) noexcept;
-  Recording& operator=(Recording&&) noexcept;
+  CapturedGraph();
+  ~CapturedGraph();
+  CapturedGraph(CapturedGraph&&) noexcept;
+  CapturedGraph& operator=(CapturedGraph&&) noexcept;
 
   void begin(Stream stream);
   void end(Stream stream);

@@ -8,7 +8,7 @@ namespace bamtrain::cuda {
 struct Messages::State {};
 
 Messages::Messages(const Peers& peers, device::Stream) {
-  peers.together([&peers] {
+  peers.run_on_all_ranks([&peers] {
     throw Error(ExitCode::distributed, "NCCL", "a build with NCCL for several processes with GPUs",
                 "one without it, and " + std::to_string(peers.size) + " processes",
                 "build where nccl.h is found (-Dnccl=enabled), or start one process");

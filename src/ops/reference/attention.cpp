@@ -188,7 +188,7 @@ void reference_attention_entropy(Tensor entropy, const Attention& a) {
   }
 }
 
-void reference_attention_statistics(Tensor entropy, Tensor support, const Attention& a) {
+void reference_attention_statistics(Tensor entropy, Tensor nonzero_keys, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   require(a.past() == 0, "all rows");
   for (int64_t batch = 0; batch < B; ++batch) {
@@ -199,7 +199,7 @@ void reference_attention_statistics(Tensor entropy, Tensor support, const Attent
         const int64_t at = (batch * H + h) * T + i;
         double& H_i = entropy.ptr<double>()[at] = 0;
         for (double p : w.p) H_i -= p == 0 ? 0 : p * std::log(p);
-        support.ptr<double>()[at] = static_cast<double>(w.support);
+        nonzero_keys.ptr<double>()[at] = static_cast<double>(w.nonzero_keys);
       }
     }
   }

@@ -10,6 +10,6 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
                                   const AttentionSaved& saved, const Attention& a);
 void reference_attention_entropy(Tensor entropy, const Attention& a);
 /// Of weights that are formed anew.
-void reference_attention_statistics(Tensor entropy, Tensor support, const Attention& a);
+void reference_attention_statistics(Tensor entropy, Tensor nonzero_keys, const Attention& a);
 
 }  // namespace bamtrain

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/reference/numbers.h"
+#include "ops/reference/autodiff.h"
 #include "ops/reference/place.h"
 
 namespace bamtrain {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/reference/numbers.h"
+#include "ops/reference/autodiff.h"
 #include "ops/reference/place.h"
 #include "priors/fire.h"
 
@@ -17,13 +17,13 @@ namespace {
 /// The parameters of a layer, of which one may carry the derivative.
 struct FireNumbers {
   Dual c, m;
-  Numbers w1, b1, w2, b2;  // w2: (H, kFireHidden)
+  Duals w1, b1, w2, b2;  // w2: (H, kFireHidden)
   double negative_slope;
 
   FireNumbers(std::span<const Tensor> theta, double slope) : negative_slope(slope) {
     c = f64(theta[0])[0];
     m = f64(theta[1])[0];
-    Numbers* const of[] = {&w1, &b1, &w2, &b2};
+    Duals* const of[] = {&w1, &b1, &w2, &b2};
     for (size_t p = 0; p < 4; ++p) {
       const Tensor& t = theta[2 + p];
       of[p]->assign(f64(t), f64(t) + t.size());
@@ -31,7 +31,7 @@ struct FireNumbers {
   }
   /// In the order of theta.
   Dual& number(size_t p, int64_t i) {
-    Numbers* const of[] = {&w1, &b1, &w2, &b2};
+    Duals* const of[] = {&w1, &b1, &w2, &b2};
     return p == 0 ? c : p == 1 ? m : (*of[p - 2])[static_cast<size_t>(i)];
   }
 

@@ -1,6 +1,6 @@
 #include "ops/mechanisms/gated_rows.h"
 
-#include "ops/reference/numbers.h"
+#include "ops/reference/autodiff.h"
 #include "ops/reference/rules.h"
 
 namespace bamtrain {
@@ -12,7 +12,7 @@ namespace {
 /// The number of (b, t, h), or its derivative with respect to gate `by`; none with respect to -1.
 template <class Operation>
 Dual number_at(const Operation& of, int64_t b, int64_t t, int64_t h, int64_t H, int64_t by) {
-  const int64_t keys = number_of_keys(of.first_key, of.last_key, b, t);
+  const int64_t keys = visible_key_count(of.first_key, of.last_key, b, t);
   Dual number = 1;
   with_rule(of.use.rule, [&]<class Rule>() {
     Dual u[Rule::kGates];

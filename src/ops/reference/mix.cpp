@@ -1,6 +1,6 @@
 #include "ops/reference/mix.h"
 
-#include "ops/reference/numbers.h"
+#include "ops/reference/autodiff.h"
 
 namespace bamtrain {
 

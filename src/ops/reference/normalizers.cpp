@@ -33,7 +33,7 @@ RowWeights softmax_over(const Doubles& z, const std::vector<bool>& kept) {
   for (size_t j = 0; j < z.size(); ++j) sum += kept[j] ? std::exp(z[j] - m) : 0;
   for (size_t j = 0; j < z.size(); ++j) w.p.push_back(kept[j] ? std::exp(z[j] - m) / sum : 0);
   w.level = m + std::log(sum);
-  w.support = std::count(kept.begin(), kept.end(), true);
+  w.nonzero_keys = std::count(kept.begin(), kept.end(), true);
   return w;
 }
 
@@ -103,7 +103,7 @@ RowWeights weights_of(Entmax, const Logits& l) {
   for (double z : l.z) {
     const double x = entmax_root(w.level, z, wa, a);
     w.p.push_back(entmax_weight(x, high, a) / sum);
-    w.support += x > 0;
+    w.nonzero_keys += x > 0;
   }
   return w;
 }
@@ -161,7 +161,7 @@ RowAdjoint adjoint_of(Topk, const Logits& l, const RowWeights& w, const Doubles&
 RowWeights weights_of(StickBreaking, const Logits& l) {
   RowWeights w;
   w.p.assign(l.z.size(), 0);
-  w.support = l.keys() - 1;
+  w.nonzero_keys = l.keys() - 1;
   double rest = 1;
   for (size_t j = l.z.size() - 1; j-- > 0;) {
     w.p[j] = sigmoid(l.z[j]) * rest;

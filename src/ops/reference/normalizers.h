@@ -12,7 +12,7 @@ namespace bamtrain {
 /// AttentionSaved; `last` counts from the row's first key.
 struct RowWeights {
   std::vector<double> p;
-  int64_t support = 0;
+  int64_t nonzero_keys = 0;
   double level = 0, threshold = 0;
   int64_t last = 0;
 };

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/clip_factor.h"
-#include "core/no_target.h"
+#include "core/ignore_index.h"
 #include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
+#include "ops/reference/autodiff.h"
 #include "ops/reference/mechanisms.h"
-#include "ops/reference/numbers.h"
 #include "priors/rope.h"
 
 namespace bamtrain {
@@ -263,9 +263,9 @@ class ReferenceBackend final : public HostBackend {
   void attention_entropy(Tensor entropy, const Attention& a) override {
     reference_attention_entropy(entropy, a);
   }
-  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved&,
+  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved&,
                             const Attention& a) override {
-    reference_attention_statistics(entropy, support, a);
+    reference_attention_statistics(entropy, nonzero_keys, a);
   }
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
@@ -275,7 +275,7 @@ class ReferenceBackend final : public HostBackend {
       const double* z = f64(logits) + r * logits.stride[0];
       double* d = dlogits ? f64(dlogits) + r * dlogits.stride[0] : nullptr;
       const int64_t target = i32(targets)[r];
-      if (target == kNoTarget) {
+      if (target == kIgnoreIndex) {
         f64(losses)[r] = 0;
         if (d) std::fill_n(d, V, 0.0);
         continue;
@@ -307,7 +307,7 @@ class ReferenceBackend final : public HostBackend {
     *f64(factor) = next_clip_factor(*f64(factor), *f64(squared_norm), clip, *f64(scale));
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
+                      Tensor factor, Tensor factors, const OptimizerHyperparameters& s) override {
     const double g_scale = factor ? *f64(factor) : 1;
     if (std::isnan(g_scale)) return;
     const OptimizerFactors f = read_factors(f64(factors));

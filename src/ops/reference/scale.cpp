@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "ops/reference/numbers.h"
+#include "ops/reference/autodiff.h"
 #include "ops/reference/rules.h"
 
 namespace bamtrain {
@@ -13,7 +13,7 @@ using namespace reference;
 
 namespace {
 
-Dual scale_of(const ScaleUse& use, const Numbers& theta, int64_t n) {
+Dual scale_of(const ScaleUse& use, const Duals& theta, int64_t n) {
   const std::string& name = use.info.name;
   const double* constant = use.constants.of;
   const auto keys = static_cast<double>(n);
@@ -29,12 +29,12 @@ Dual scale_of(const ScaleUse& use, const Numbers& theta, int64_t n) {
 void ScaleForward::in_reference() const {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   for (int64_t h = 0; h < H; ++h) {
-    const Numbers own = of_head(theta, h, H);
+    const Duals own = parameters_of_head(theta, h, H);
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
         f64(scale)[(b * H + h) * T + i] =
             h < use.first_head ? 1
-                               : scale_of(use, own, number_of_keys(first_key, last_key, b, i)).x;
+                               : scale_of(use, own, visible_key_count(first_key, last_key, b, i)).x;
       }
     }
   }
@@ -43,12 +43,12 @@ void ScaleForward::in_reference() const {
 void ScaleBackward::in_reference() const {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
   for (int64_t h = use.first_head; h < H; ++h) {
-    add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
+    add_gradient(dtheta, theta, h, H, [&](const Duals& own) {
       Dual sum;
       for (int64_t b = 0; b < B; ++b) {
         for (int64_t i = 0; i < T; ++i) {
           sum = sum + f64(dscale)[(b * H + h) * T + i] *
-                          scale_of(use, own, number_of_keys(first_key, last_key, b, i));
+                          scale_of(use, own, visible_key_count(first_key, last_key, b, i));
         }
       }
       return sum;

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "ops/reference/autodiff.h"
 #include "ops/reference/formulas.h"
-#include "ops/reference/numbers.h"
 
 namespace bamtrain {
 

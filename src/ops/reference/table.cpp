@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/reference/numbers.h"
+#include "ops/reference/autodiff.h"
 #include "ops/reference/place.h"
 #include "priors/kerple.h"
 #include "priors/nape.h"
@@ -62,13 +62,13 @@ size_t t5_bucket(int64_t d) {
   return 16 + k;
 }
 
-Dual bam(const Numbers& theta, double d) {
+Dual bam(const Duals& theta, double d) {
   const Dual location = exp(theta[2]) - exp(-theta[2]);
   const Dual b = -exp(theta[0]) * pow(abs(-Dual(d) - location) + 1e-5, theta[1]);
   return b.x > -1e4 ? b : Dual(-1e4);
 }
 
-Dual table_value(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H,
+Dual table_value(const PriorUse& prior, const Duals& theta, int64_t h, int64_t H,
                  int64_t i_less_j) {
   const std::string& name = prior.info.name;
   const int64_t distance = std::abs(i_less_j);
@@ -92,7 +92,7 @@ int64_t middle_of(const PriorUse& prior, int64_t n) { return prior.two_sided ? (
 void TableForward::in_reference() const {
   const int64_t H = table.shape[0], T = table.shape[1];
   for (int64_t h = 0; h < H; ++h) {
-    const Numbers own = of_head(theta, h, H);
+    const Duals own = parameters_of_head(theta, h, H);
     for (int64_t n = 0; n < T; ++n) {
       f64(table)[h * T + n] = table_value(prior, own, h, H, n - middle_of(prior, T)).x;
     }
@@ -102,7 +102,7 @@ void TableForward::in_reference() const {
 void TableBackward::in_reference() const {
   const int64_t H = dtable.shape[0], T = dtable.shape[1];
   for (int64_t h = 0; h < H; ++h) {
-    add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
+    add_gradient(dtheta, theta, h, H, [&](const Duals& own) {
       Dual sum;
       for (int64_t n = 0; n < T; ++n) {
         sum = sum + f64(dtable)[h * T + n] * table_value(prior, own, h, H, n - middle_of(prior, T));

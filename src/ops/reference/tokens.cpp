@@ -1,7 +1,7 @@
 #include "ops/mechanisms/tokens.h"
 
+#include "ops/reference/autodiff.h"
 #include "ops/reference/formulas.h"
-#include "ops/reference/numbers.h"
 #include "ops/reference/place.h"
 
 namespace bamtrain {

@@ -1,0 +1,64 @@
+#pragma once
+// Checks that relate several keys of a configuration: validate_*.cpp, a file for each part.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/validate.h"
+#include "tasks/task.h"
+
+namespace bamtrain {
+
+/// A configuration, where it was written and what for, as its checks see it.
+class ConfigChecks {
+ public:
+  ConfigChecks(const RunConfig& config, const Origin& origin, ConfigUse use)
+      : c_(config), origin_(origin), use_(use) {}
+
+ protected:
+  static constexpr char kPrior[] = "model.attention.prior";
+
+  static std::string text(int64_t n) { return std::to_string(n); }
+  static bool contains(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  [[noreturn]] void refuse(const std::string& key, const std::string& expected,
+                           const std::string& found, const std::string& remedy) const;
+
+  bool reads_items() const { return c_.model.kind == ModelKind::max_retrieval; }
+  bool causal() const { return c_.model.attention.causal; }
+  ModelShape shape() const { return c_.model.shape(c_.data.sequence_length); }
+  const std::vector<PriorChoice>& priors() const { return c_.model.attention.prior.pattern; }
+  Randomization randomization(const PriorChoice& prior) const;
+
+  /// The key of a prior of the pattern.
+  std::string prior_path(size_t i) const;
+  /// Of the prior itself, where heads are mixed beside it.
+  std::string base_path(size_t i) const;
+
+  /// Refuses the task at `key` where the model cannot do it at all.
+  void task(const TaskInfo& info, const std::string& key) const;
+  /// Refuses sequences whose targets are the next inputs where the model would see them, or has no
+  /// use for them.
+  void next_tokens(const std::string& found, const std::string& key) const;
+
+  const RunConfig& c_;
+  const Origin& origin_;
+  ConfigUse use_;
+};
+
+/// Heads, prior, scale and normalizer.
+void check_model(const RunConfig& config, const Origin& origin, ConfigUse use);
+/// Sources, what shards do not say, and whether the model can do the tasks.
+void check_data(const RunConfig& config, const Origin& origin, ConfigUse use);
+/// Schedule, batches, checkpoints.
+void check_training(const RunConfig& config, const Origin& origin, ConfigUse use);
+/// Validation, lengths, tasks and samples.
+void check_evaluation(const RunConfig& config, const Origin& origin, ConfigUse use);
+/// Names of parameters: learning rates, and what init_from has not.
+void check_parameter_names(const RunConfig& config, const Origin& origin, ConfigUse use);
+
+}  // namespace bamtrain

@@ -1,0 +1,18 @@
+#pragma once
+// Skinny GEMM, as decode steps need it: a few rows times a weight. Each element of the weight is
+// read once, at the speed of memory; a library's GEMM would pack the weight first.
+
+#include "core/tensor.h"
+#include "ops/cpu/isa.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+constexpr int64_t kSkinnyGemmRows = 4;
+
+/// y (N, O) = x (N, I) w^T + b for N <= kSkinnyGemmRows, as Backend::linear_forward. Bits of a row
+/// do not depend on the others, nor on the number of threads.
+void cpu_skinny_gemm(Tensor y, Tensor x, Tensor weight, Tensor bias);
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

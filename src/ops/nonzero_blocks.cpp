@@ -1,0 +1,28 @@
+#include "ops/nonzero_blocks.h"
+
+#include <algorithm>
+
+#include "normalizers/live_tiles.h"
+
+namespace bamtrain {
+
+BlockCounts count_blocks(const int32_t* words, const int32_t* first_key, const int32_t* last_key,
+                         int64_t T) {
+  BlockCounts count;
+  for (int64_t group = 0; group < live_groups(T); ++group) {
+    const int64_t i0 = group * kLiveRows, i1 = std::min(i0 + kLiveRows, T);
+    // Neither decreases: the first row sees furthest back, the last one furthest ahead. Where rows
+    // see documents of their own what lies between is seen too.
+    const int64_t last = last_key ? last_key[i1 - 1] : i1 - 1;
+    for (int64_t tile = first_key[i0] / kLiveKeys; tile <= last / kLiveKeys; ++tile) {
+      ++count.visible;
+      const auto bits = words == nullptr
+                            ? ~uint32_t{0}
+                            : static_cast<uint32_t>(words[group * live_words(T) + tile / 32]);
+      count.nonzero += bits >> (tile % 32) & 1;
+    }
+  }
+  return count;
+}
+
+}  // namespace bamtrain

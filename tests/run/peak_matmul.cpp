@@ -1,0 +1,74 @@
+// The measured rate of matrix products: how large they are on a device.
+
+#include "run/peak_matmul.h"
+
+#include <vector>
+
+#include "catch.h"
+#include "core/error.h"
+#include "model/null_backend.h"
+#include "ops/cpu/cpu.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+/// The host's memory, as that of a device that has `room` bytes.
+class Room final : public MemorySource {
+ public:
+  explicit Room(int64_t room) : room_(room) {}
+  void* allocate(int64_t bytes) override {
+    check_fits(bytes);
+    return host_memory().allocate(bytes);
+  }
+  void release(void* memory, int64_t bytes) override { host_memory().release(memory, bytes); }
+  void check_fits(int64_t bytes) const override {
+    if (bytes > room_) throw Error(ExitCode::device, "memory plan", "less", "more", kPlanRemedy);
+  }
+  bool on_host() const override { return false; }
+
+ private:
+  int64_t room_;
+};
+
+/// A device whose products take no time, or those of the CPU.
+class Far final : public NullBackend {
+ public:
+  Far(int64_t room, std::unique_ptr<Backend> products)
+      : room_(room), products_(std::move(products)) {}
+  MemorySource& memory() override { return room_; }
+  void linear_forward(Tensor y, Tensor x, Tensor w, Tensor bias) override {
+    sizes.push_back(y.shape[0]);
+    if (products_) products_->linear_forward(y, x, w, bias);
+  }
+  std::vector<int64_t> sizes;
+
+ private:
+  Room room_;
+  std::unique_ptr<Backend> products_;
+};
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+}  // namespace
+
+TEST_CASE("products of the matrix rate are those that a device has room for") {
+  // Three matrices of 2,048 squared numbers in fp32 take 48 MiB, of 4,096 squared 192.
+  Far device(100 * kMiB, nullptr);
+  CHECK(measure_peak_matmul(device, Dtype::f32) > 0);
+  REQUIRE(!device.sizes.empty());
+  CHECK(device.sizes.back() == 2048);
+  Far larger(1000 * kMiB, nullptr);
+  CHECK(measure_peak_matmul(larger, Dtype::bf16) > 0);
+  CHECK(larger.sizes.back() == 8192);
+  Far none(kMiB, nullptr);
+  CHECK_THROWS_AS(measure_peak_matmul(none, Dtype::f32), Error);
+}
+
+TEST_CASE("products of the matrix rate stay small where they are slow, as under device=check") {
+  Far slow(1000 * kMiB, make_cpu_backend());
+  CHECK(measure_peak_matmul(slow, Dtype::f32) > 0);
+  // One of 2,048^3 takes more than a millisecond on any host.
+  CHECK(slow.sizes.back() <= 2048);
+}
