@@ -201,7 +201,12 @@ for (const svg of document.querySelectorAll('svg[data-plot]')) {
       s.values.forEach(([x, y, error], i) =>
           rows.push([s.name, x, y, error ?? '', s.line ? '' : s.notes[i]]));
     }
-    const cell = c => /[",\n\r]/.test(c) ? '"' + c.replaceAll('"', '""') + '"' : c;
+    // What a spreadsheet would compute begins with an apostrophe, as in the files of a study.
+    const formula = c => isNaN(c) && /^(\t|\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/.test(c);
+    const cell = c => {
+      const mark = formula(c) ? "'" : '';
+      return mark || /[",\n\r]/.test(c) ? '"' + mark + c.replaceAll('"', '""') + '"' : c;
+    };
     const used = rows[0].map((_, i) => rows.slice(1).some(r => r[i] !== ''));
     return rows.map(r => r.filter((_, i) => used[i]).map(cell).join(',') + '\n').join('');
   };

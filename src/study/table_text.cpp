@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 #include "core/join.h"
 #include "core/markdown.h"
@@ -131,11 +132,30 @@ bool is_plain_number(const std::string& text) {
   return !text.empty() && end == text.c_str() + text.size();
 }
 
-/// A cell of a CSV file, printable. What a spreadsheet would compute, a text that begins as a
-/// formula does, begins with an apostrophe.
+/// Whether it is space of any width, as JavaScript has it, of what printable leaves.
+bool is_white_space(uint32_t code) {
+  constexpr std::u32string_view kSpaces = U"\t\n \u00A0\u1680\u202F\u205F\u3000\uFEFF";
+  return (code >= 0x2000 && code <= 0x200A) || kSpaces.find(code) != std::u32string_view::npos;
+}
+
+/// Whether a spreadsheet may compute the text: one that begins with =, +, - or @, behind white
+/// space too and of full width too, or with a tab. Numbers are none.
+bool is_formula(const std::string& text) {
+  if (is_plain_number(text)) return false;
+  if (text.starts_with('\t')) return true;
+  size_t at = 0;
+  while (at < text.size() && is_white_space(utf8_character_at(text, at).code)) {
+    at += utf8_character_at(text, at).bytes;
+  }
+  if (at == text.size()) return false;
+  constexpr std::u32string_view kSigns = U"=+-@\uFF1D\uFF0B\uFF0D\uFF20";
+  return kSigns.find(utf8_character_at(text, at).code) != std::u32string_view::npos;
+}
+
+/// A cell of a CSV file, printable. What a spreadsheet would compute begins with an apostrophe.
 std::string csv_cell(const std::string& name) {
   const std::string text = printable(name);
-  const bool formula = text.find_first_of("=+-@\t") == 0 && !is_plain_number(text);
+  const bool formula = is_formula(text);
   if (!formula && text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = formula ? "\"'" : "\"";
   for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);

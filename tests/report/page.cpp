@@ -211,3 +211,27 @@ TEST_CASE("a chart is saved as a table of what it shows") {
   chart.series = {{"a", 0, false, true, 1, {{1, 5}}, {"head 0"}, {}}};
   CHECK(browse(chart, {"press CSV"}) == "s.csv\nseries,layer,s,point\na,1,5,head 0\n");
 }
+
+TEST_CASE("names stay text in a saved table, and numbers numbers") {
+  if (!have_node()) return;
+  const std::vector<std::string> names = {"=HYPERLINK(\"http://x\")",
+                                          "+1+1",
+                                          "-b",
+                                          "@a",
+                                          " =9",
+                                          "\u3000@c",
+                                          "\uFF1D1",
+                                          "\uFF0B2",
+                                          "\uFF0D3",
+                                          "\uFF204"};
+  Chart chart;
+  chart.title = "t";
+  chart.x_title = "=x";
+  std::string rows = "t.csv\nseries,\"'=x\",t\n";
+  for (const std::string& name : names) {
+    chart.series.push_back({name, 0, true, false, 1, {{-1, -2.5}}, {}, {}});
+    rows += "\"'" + (name == names[0] ? "=HYPERLINK(\"\"http://x\"\")" : name) + "\",-1,-2.5\n";
+  }
+  chart.series.push_back({"-0.5", 0, true, false, 1, {{-1, -2.5}}, {}, {}});
+  CHECK(browse(chart, {"press CSV"}) == rows + "-0.5,-1,-2.5\n");
+}

@@ -202,6 +202,13 @@ TEST_CASE("labels stay text in Markdown, in a spreadsheet and in LaTeX") {
                  {{"=HYPERLINK(\"http://x\")", {{"optimizer.lr", 1e-3}}},
                   {"@a", {{"optimizer.lr", 2e-3}}},
                   {"-b", {{"optimizer.lr", 3e-3}}},
+                  {" =9", {{"optimizer.lr", 6e-3}}},
+                  {"\u3000\u00A0@c", {{"optimizer.lr", 7e-3}}},
+                  {"\uFF1D1", {{"optimizer.lr", 8e-3}}},
+                  {"\uFF0B2", {{"optimizer.lr", 9e-3}}},
+                  {"\uFF0D3", {{"optimizer.lr", 1e-2}}},
+                  {"\uFF204", {{"optimizer.lr", 2e-2}}},
+                  {" d", {{"optimizer.lr", 3e-2}}},
                   {"-0.5", {{"optimizer.lr", 4e-3}}},
                   {"c\u202E<b>\uFFFE", {{"optimizer.lr", 5e-3}}}}}}};
   const Study study = read_study(write_study(w, j));
@@ -217,6 +224,12 @@ TEST_CASE("labels stay text in Markdown, in a spreadsheet and in LaTeX") {
     CHECK(file.find("\n\"'=HYPERLINK(\"\"http://x\"\")\",") != std::string::npos);
     CHECK(file.find("\n\"'@a\",") != std::string::npos);
     CHECK(file.find("\n\"'-b\",") != std::string::npos);
+    for (const char* const text :
+         {" =9", "\u3000\u00A0@c", "\uFF1D1", "\uFF0B2", "\uFF0D3", "\uFF204"}) {
+      INFO(text);
+      CHECK(file.find(std::string("\n\"'") + text + "\",") != std::string::npos);
+    }
+    CHECK(file.find("\n d,") != std::string::npos);
     CHECK(file.find("\n-0.5,") != std::string::npos);
     CHECK(file.find("\nc" + replaced + "<b>" + replaced + ",") != std::string::npos);
   }
