@@ -64,10 +64,12 @@ double Axis::share(double value) const {
   return std::log(value / low) / std::log(high / low);
 }
 
+bool has_place(double value) { return std::abs(value) <= kMostValue; }
+
 Axis axis_over(Spacing spacing, const std::vector<double>& values) {
   double low = INFINITY, high = -INFINITY;
   for (const double value : values) {
-    if (!(std::abs(value) <= kMostValue)) continue;
+    if (!has_place(value)) continue;
     const double v = std::abs(value) < kLeastValue ? 0 : value;
     low = std::min(low, v);
     high = std::max(high, v);

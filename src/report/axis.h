@@ -17,10 +17,13 @@ struct Axis {
   double share(double value) const;
 };
 
+/// Whether an axis may have a place for the value: none for those beyond 1e150, infinities and NaN.
+bool has_place(double value);
+
 /// An axis that holds all `values` with 1/25 of its length to spare on either side; of none, from 0
 /// to 1 (1 to 10); of values that differ by 1e-12 of themselves at most, as of one, in the middle.
-/// Values at or below 0 make a logarithmic axis linear. Those beyond 1e150, infinities and NaN are
-/// left out; those within 1e-150 of 0 are 0.
+/// Values at or below 0 make a logarithmic axis linear. Those without a place are left out; those
+/// within 1e-150 of 0 are 0.
 Axis axis_over(Spacing spacing, const std::vector<double>& values);
 
 /// Round values inside `axis`, ascending, at most `most` (at least 2): multiples of 1, 2 or 5 times

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "report/mechanism_curves.h"
@@ -26,15 +27,31 @@ std::string layers_text(const std::vector<int64_t>& layers) {
 
 std::string metrics_file(const ReportedRun& run) { return run.folder + "/metrics.jsonl"; }
 
-/// What a chart's curves begin, end, rise and fall to.
-void add_extent(const std::vector<std::vector<Point>>& heads, std::vector<Point>* extent) {
-  for (const std::vector<Point>& points : heads) {
-    if (points.empty()) continue;
-    const auto [low, high] = std::minmax_element(
-        points.begin(), points.end(), [](const Point& a, const Point& b) { return a.y < b.y; });
-    extent->insert(extent->end(), {points.front(), points.back(), *low, *high});
+/// The lowest and the highest of values; NaN where there is none.
+struct Extent {
+  double low = NAN, high = NAN;
+
+  /// What no axis has a place for is left out: it is not drawn.
+  void add(double value) {
+    if (!has_place(value)) return;
+    low = std::fmin(low, value);
+    high = std::fmax(high, value);
   }
-}
+};
+
+/// Of the curves of a title: of very many layers, so small.
+struct CurveExtent {
+  Extent x, y;
+
+  void add(const std::vector<std::vector<Point>>& heads) {
+    for (const std::vector<Point>& points : heads) {
+      for (const Point& p : points) {
+        x.add(p.x);
+        y.add(std::max(p.y, kLowestBias));
+      }
+    }
+  }
+};
 
 struct DrawnPrior {
   std::string title;  // behind the run's and before the layers'
@@ -45,7 +62,7 @@ struct DrawnPrior {
 /// Those of one title have the same axes.
 std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
   std::vector<DrawnPrior> all;
-  std::map<std::string, std::vector<Point>> extents;  // of all curves of a title
+  std::map<std::string, CurveExtent> extents;  // of all curves of a title
   for (size_t n = 0; n < runs.size(); ++n) {
     const ReportedRun& run = runs[n];
     if (!run.model) continue;
@@ -75,11 +92,14 @@ std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
                                 of.heads[h],
                                 {}});
       }
-      add_extent(of.heads, &extents[title]);
+      extents[title].add(of.heads);
       all.push_back({title, mixed, std::move(chart)});
     }
   }
-  for (DrawnPrior& d : all) d.chart.others = extents[d.title];
+  for (DrawnPrior& d : all) {
+    const CurveExtent& e = extents[d.title];
+    d.chart.others = {{e.x.low, e.y.low}, {e.x.high, e.y.high}};
+  }
   return all;
 }
 

@@ -35,6 +35,45 @@ std::string message_of(const Runs& runs, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("charts of many layers know no more of each other than their extents") {
+  constexpr int kLayers = 20;
+  RunRecord record = evaluated(1);
+  for (int l = 0; l < kLayers; ++l) {
+    const std::string layer = "model.layers." + std::to_string(l) + ".self_attn.prior.";
+    record.parameters[layer + "theta_alpha"] = {0, 0.01 * l};
+    record.parameters[layer + "theta_beta"] = {1, 1};
+    record.parameters[layer + "theta_mu"] = {0, l == 7 ? 2.0 : 0};
+  }
+  ModelConfig model;
+  model.vocab = 10;
+  model.width = 8;
+  model.layers = kLayers;
+  model.heads = model.kv_heads = 2;
+  model.attention.prior = PriorChoice(*find_prior("bam"));
+  model.attention.scale = ScaleChoice(*find_scale("none"));
+  const Runs runs = {{"a", "a", &record, model, 64}};
+  std::vector<Chart> charts;
+  for (const NamedChart& c : charts_of(runs)) {
+    if (c.name.starts_with("a-bam-layer-")) charts.push_back(c.chart);
+  }
+  REQUIRE(charts.size() == kLayers);
+  Chart whole = charts[0];
+  whole.others.clear();
+  whole.series.clear();
+  for (const Chart& c : charts) {
+    whole.series.insert(whole.series.end(), c.series.begin(), c.series.end());
+  }
+  const ChartAxes held = axes_of(whole);
+  for (const Chart& c : charts) {
+    CHECK(c.others.size() == 2);
+    const ChartAxes axes = axes_of(c);
+    CHECK(axes.x.low == held.x.low);
+    CHECK(axes.x.high == held.x.high);
+    CHECK(axes.y.low == held.y.low);
+    CHECK(axes.y.high == held.y.high);
+  }
+}
+
 TEST_CASE("charts have names, those of one prior's curves their own") {
   RunRecord record = evaluated(1);
   const std::string layer = "model.layers.0.self_attn.prior.";
