@@ -57,11 +57,20 @@ int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
 
 /// Host memory of what is kept for each parameter beside its values: names and places in plans, and
 /// the headers of the files while a checkpoint is written. Measured of 4,096 layers, 36,866
-/// parameters: 35 MiB before the first checkpoint, 122 MiB with it.
+/// parameters: 35 MiB before the first checkpoint, 120 MiB with it.
 int64_t name_bytes(const ParameterLayout& layout) {
-  constexpr int64_t kBytesOfAParameter = 3000;
+  constexpr int64_t kBytesOfAParameter = 3400;
   return kBytesOfAParameter * std::ssize(layout.all());
 }
+
+/// What the report takes beyond what was a checkpoint's: the two are never made at once.
+int64_t report_bytes(int64_t all, const ParameterLayout& layout) {
+  constexpr int64_t kOfACheckpoint = 2400;  // of name_bytes
+  return std::max<int64_t>(all - kOfACheckpoint * std::ssize(layout.all()), 0);
+}
+
+/// The program and its libraries, as a run of a few kilobytes on a processor has them.
+constexpr int64_t kProgramBytes = int64_t{27} << 20;
 
 /// "0.25", "438", "24000"; no exponent.
 std::string epochs_text(double epochs) {
@@ -186,10 +195,11 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
   print_mebibytes("beside it: messages", messages);
+  if (backend.memory().on_host()) print_mebibytes("beside it: program", kProgramBytes);
   print_mebibytes("beside it: names of tensors", name_bytes(layout));
   print_mebibytes("beside it: windows", trainer.read_ahead_bytes());
   print_mebibytes("beside it: samples", run.sample_bytes);
-  print_mebibytes("beside it: report", run.report_bytes);
+  print_mebibytes("beside it: report", report_bytes(run.report_bytes, layout));
   print_mebibytes("beside it: tasks", beside);
   print_mebibytes("after it: evaluation", evaluation);
   fmt::print("time\n");
