@@ -92,6 +92,7 @@ class Fit {
       : from_(from),
         layout_(layout),
         type_(source_model_type(from)),
+        config_(source_config(from.folder)),
         source_(from.folder, type_ == "gpt2") {
     for (const auto& [name, tensor] : source_.all()) {
       source_layers_ = std::max(source_layers_, layer_of(name) + 1);
@@ -138,16 +139,57 @@ class Fit {
   }
 
   void check() const {
+    check_type();
     for (const Parameter& p : layout_.all()) check(p);
     for (const auto& [name, tensor] : source_.all()) {
       if (layout_.find(name) || is_copied_head(name, tensor)) continue;
-      refuse(tensor.where(), "no such tensor in the model", found(tensor),
+      refuse(tensor.where(), "no such tensor in the model", found(tensor.place),
              "change " + key_of_presence(name, layers_) + ", or use another folder");
     }
     check_untied_head();
   }
 
  private:
+  bool is_stored(const std::string& name) const { return source_.stored().count(name) != 0; }
+
+  /// The first of these that is stored; "": none is.
+  std::string stored_of(const std::vector<std::string>& names) const {
+    const auto it = std::find_if(names.begin(), names.end(),
+                                 [this](const std::string& name) { return is_stored(name); });
+    return it == names.end() ? "" : *it;
+  }
+
+  /// Whether the folder has the tensors of its type, which alone the type's own code reads.
+  void check_type() const {
+    if (type_ == "bamtrain") return;
+    const bool gpt2 = type_ == "gpt2";
+    const bool named =
+        config_.is_object() && config_.value("model_type", nlohmann::json()) == type_;
+    const std::string correct =
+        std::string("correct ") + (named ? "config.json" : "init_from.model_type");
+    if (const auto names = embedding_names(type_); stored_of(names).empty()) {
+      const std::string other = gpt2 ? "llama" : "gpt2";
+      const std::string found = stored_of(embedding_names(other));
+      refuse(from_.folder + ": tensor \"" + names[0] + "\"",
+             "the names of a model of type " + type_,
+             found.empty() ? "no such tensor" : "\"" + found + "\", as " + other + " names it",
+             found.empty() ? "use another folder"
+             : named       ? correct + ", or use another folder"
+                           : "set init_from.model_type to \"" + other + "\"");
+    }
+    for (const auto& [name, place] : source_.stored()) {
+      const std::string why = why_no_tensor(type_, config_, name);
+      if (why.empty()) continue;
+      refuse(SourceTensor{place, place.entry->shape}.where(), why, found(place),
+             correct + ", take the tensor out, or use another folder");
+    }
+    // The type's own code would give a gate that is not there random values.
+    const std::string gate = "model.layers.0.mlp.gate_proj.weight";
+    if (gpt2 || is_stored(gate)) return;
+    refuse(from_.folder + ": tensor \"" + gate + "\"", "that of a model of type " + type_,
+           "no such tensor", "use another folder");
+  }
+
   /// What stands for `p` in init_from.new, the first; the list's end: nothing does.
   std::vector<std::string>::const_iterator new_name(const Parameter& p) const {
     return std::find_if(from_.absent.begin(), from_.absent.end(),
@@ -170,8 +212,7 @@ class Fit {
     const auto head = source_.all().find(kHeadName), embedding = source_.all().find(kEmbeddingName);
     if (head == source_.all().end() || embedding == source_.all().end()) return;
     if (!layout_.find(kHeadName)) return;
-    const nlohmann::json config = source_config(from_.folder);
-    if (!config.is_object() || config.value("tie_word_embeddings", nlohmann::json()) != true)
+    if (!config_.is_object() || config_.value("tie_word_embeddings", nlohmann::json()) != true)
       return;
     if (head->second.values() == embedding->second.values()) return;
     refuse(head->second.where(),
@@ -189,8 +230,8 @@ class Fit {
     return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16;
   }
 
-  static std::string found(const SourceTensor& tensor) {
-    return shape_text(tensor.place.entry->shape) + " " + name_of(tensor.place.entry->dtype);
+  static std::string found(const WeightsFolder::Place& place) {
+    return shape_text(place.entry->shape) + " " + name_of(place.entry->dtype);
   }
 
   /// A shape; of which parameter, where the folder's tensor has another name.
@@ -205,7 +246,8 @@ class Fit {
     if (is_new(p)) {
       if (!is_there) return;
       const std::string& name = *new_name(p);
-      refuse(it->second.where(), "no such tensor, since init_from.new names it", found(it->second),
+      refuse(it->second.where(), "no such tensor, since init_from.new names it",
+             found(it->second.place),
              "remove \"" + name + "\" from init_from.new" +
                  (name == p.leaf() ? "" : ", or name in its place what of it the folder has not"));
     }
@@ -234,6 +276,7 @@ class Fit {
   const InitFromConfig& from_;
   const ParameterLayout& layout_;
   std::string type_;
+  nlohmann::json config_;  // null: none is there
   SourceTensors source_;
   int64_t source_layers_ = 0, layers_ = 0;
 };

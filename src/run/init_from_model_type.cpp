@@ -152,11 +152,47 @@ class SourceMembers {
   std::set<std::string> known_;
 };
 
+/// What follows `prefix` and a layer's number and point; "": another name.
+std::string within_layer(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return "";
+  const size_t end = name.find_first_not_of("0123456789", prefix.size());
+  if (end == std::string::npos || end == prefix.size() || name[end] != '.') return "";
+  return name.substr(end + 1);
+}
+
+bool is_gpt2_tensor(std::string name) {
+  static const std::set<std::string> kOnce = {"wte.weight", "wpe.weight", "ln_f.weight",
+                                              "ln_f.bias"};
+  static const std::set<std::string> kOfLayer = {"ln_1",        "ln_2",     "attn.c_attn",
+                                                 "attn.c_proj", "mlp.c_fc", "mlp.c_proj"};
+  if (name == "lm_head.weight") return true;
+  const std::string prefix = "transformer.";
+  if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  if (kOnce.count(name) != 0) return true;
+  const std::string member = within_layer(name, "h.");
+  const size_t end = member.rfind('.');
+  if (end == std::string::npos || kOfLayer.count(member.substr(0, end)) == 0) return false;
+  return member.substr(end) == ".weight" || member.substr(end) == ".bias";
+}
+
+/// "attention" or "mlp": that of a linear layer of a Llama's block; "": `module` is none.
+std::string linear_part(const std::string& module) {
+  static const std::set<std::string> kAttention = {"self_attn.q_proj", "self_attn.k_proj",
+                                                   "self_attn.v_proj", "self_attn.o_proj"};
+  static const std::set<std::string> kMlp = {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"};
+  if (kAttention.count(module) != 0) return "attention";
+  return kMlp.count(module) != 0 ? "mlp" : "";
+}
+
 /// A kind of scaling that no run has.
 void check_rope_types(const std::string& path, const json& source) {
   for (const char* group : {"rope_parameters", "rope_scaling"}) {
     const json object = source.value(group, json());
-    if (!object.is_object()) continue;
+    if (object.is_null()) continue;
+    if (!object.is_object()) {
+      throw Error(ExitCode::checkpoint, path + ": " + group, "an object or null",
+                  abbreviate(object.dump()), kOtherFolder);
+    }
     for (const char* member : {"rope_type", "type"}) {
       const json found = object.value(member, json("default"));
       const auto is_known = [&found](const char* type) { return found == type; };
@@ -243,6 +279,36 @@ std::string source_model_type(const InitFromConfig& from) {
                 "remove it: it is for folders without a config.json");
   }
   return type;
+}
+
+std::string why_no_tensor(const std::string& type, const json& source, const std::string& name) {
+  const std::string none = "no such tensor in a model of type " + type;
+  if (type == "bamtrain") return "";
+  if (type == "gpt2") return is_gpt2_tensor(name) ? "" : none;
+  static const std::set<std::string> kOnce = {"model.embed_tokens.weight", "model.norm.weight",
+                                              "lm_head.weight"};
+  if (kOnce.count(name) != 0) return "";
+  const std::string member = within_layer(name, "model.layers.");
+  const size_t end = member.rfind('.');
+  if (end == std::string::npos) return none;
+  const std::string module = member.substr(0, end), leaf = member.substr(end);
+  const std::string part = linear_part(module);
+  if (leaf == ".weight") {
+    const bool norm = module == "input_layernorm" || module == "post_attention_layernorm";
+    return norm || !part.empty() ? "" : none;
+  }
+  if (leaf != ".bias" || part.empty()) return none;
+  if (type == "qwen2") return part == "attention" && module != "self_attn.o_proj" ? "" : none;
+  if (type != "llama") return none;
+  const std::string says = part + "_bias";
+  if (source.is_null() || source.value(says, json()) == true) return "";
+  return none + " whose config.json does not have " + says + " true";
+}
+
+std::vector<std::string> embedding_names(const std::string& type) {
+  if (type == "gpt2") return {"transformer.wte.weight", "wte.weight"};
+  if (type == "bamtrain") return {};
+  return {"model.embed_tokens.weight"};
 }
 
 json source_defaults(const std::string& type) {

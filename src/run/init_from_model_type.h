@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "train/run_config.h"
@@ -26,6 +27,14 @@ std::string source_model_type(const InitFromConfig& from);
 /// begin with tied weights, their tensors show.
 void check_source_members(const std::string& type, const ModelConfig& model,
                           const std::string& path, const nlohmann::json& source, const Warn& warn);
+
+/// Why a model of the type has no tensor that its folder names so; "": it has one. `source`: its
+/// config.json, null where there is none. transformers reads no other tensor.
+std::string why_no_tensor(const std::string& type, const nlohmann::json& source,
+                          const std::string& name);
+
+/// A tensor that every folder of the type has, by each of its names; none of "bamtrain".
+std::vector<std::string> embedding_names(const std::string& type);
 
 /// What the type's config.json stands for where it lacks a member, as transformers has it. An
 /// object.

@@ -75,7 +75,7 @@ class Settings {
         path_(path),
         source_(source),
         type_(type_in(source, c.init_from.model_type)),
-        bamtrain_(source.contains("priors") || type_ == "bamtrain"),
+        bamtrain_(type_ == "bamtrain" || (type_.empty() && source.contains("priors"))),
         defaults_(bamtrain_ ? bamtrain_defaults() : source_defaults(type_)),
         new_(parts),
         warn_(warn) {}
@@ -142,8 +142,10 @@ class Settings {
   void norm() {
     const bool rms = m_.norm.kind == NormKind::rmsnorm;
     require_same("norm", rms ? "rmsnorm" : "layernorm", "model.norm.kind");
-    const char* other = rms ? "layer_norm_eps" : "rms_norm_eps";
-    if (source_.contains(other) || defaults_.contains(other)) {
+    const std::vector<const char*> others =
+        rms ? std::vector{"layer_norm_eps", "layer_norm_epsilon"} : std::vector{"rms_norm_eps"};
+    for (const char* other : others) {
+      if (!source_.contains(other) && !defaults_.contains(other)) continue;
       throw Error(ExitCode::checkpoint, path_ + ": " + other,
                   std::string("the eps of a ") + (rms ? "rmsnorm" : "layernorm") +
                       ", as model.norm.kind asks",

@@ -78,9 +78,9 @@ std::vector<float> SourceTensor::values() const {
 }
 
 SourceTensors::SourceTensors(const std::string& folder, bool gpt2)
-    : folder_(WeightsFolder::open(folder)) {
-  SourcePlaces rest = folder_.tensors();
-  std::erase_if(rest, [gpt2](const auto& tensor) { return is_buffer(tensor.first, gpt2); });
+    : folder_(WeightsFolder::open(folder)), stored_(folder_.tensors()) {
+  std::erase_if(stored_, [gpt2](const auto& tensor) { return is_buffer(tensor.first, gpt2); });
+  SourcePlaces rest = stored_;
   if (gpt2) {
     const std::string prefix = rest.count("wte.weight") != 0 ? "" : kGpt2Prefix;
     for (const Gpt2Tensor& t : gpt2_tensors(layers_of(rest, prefix), rest.count(kHead) == 0)) {

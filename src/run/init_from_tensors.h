@@ -35,11 +35,14 @@ class SourceTensors {
   SourceTensors(const std::string& folder, bool gpt2);
 
   const std::map<std::string, SourceTensor>& all() const { return tensors_; }  // by name
+  /// Those of the folder by its own names.
+  const std::map<std::string, WeightsFolder::Place>& stored() const { return stored_; }
   /// Base names of the files that hold tensors.
   const std::vector<std::string>& files() const { return folder_.files(); }
 
  private:
   WeightsFolder folder_;
+  std::map<std::string, WeightsFolder::Place> stored_;
   std::map<std::string, SourceTensor> tensors_;
 };
 

@@ -510,7 +510,7 @@ TEST_CASE("damaged weights are refused before anything is written") {
         memory->emplace_back(4);
         tensors->push_back({"model.rotary.inv_freq", Dtype::f32, {1}, memory->back().data()});
       },
-      {"model.rotary.inv_freq", "no such tensor in the model", "(1) f32"});
+      {"model.rotary.inv_freq", "no such tensor in a model of type llama", "(1) f32"});
   with(
       [](auto* tensors, auto*) {
         named(tensors, "model.norm.weight").shape = {1, 64};
@@ -521,23 +521,28 @@ TEST_CASE("damaged weights are refused before anything is written") {
   with([](auto* tensors,
           auto*) { static_cast<float*>(named(tensors, "model.norm.weight").data)[5] = NAN; },
        {"model.norm.weight", "finite values", "element 5"});
+  with(
+      [](auto* tensors, auto* memory) {
+        memory->emplace_back(16);
+        tensors->push_back(
+            {"model.layers.0.self_attn.prior.r1", Dtype::f32, {4}, memory->back().data()});
+      },
+      {"self_attn.prior.r1", "no such tensor in a model of type llama"});
   // A prior's parameters outside of its limits.
+  const std::vector<std::string> kerple = {"model.attention.prior=kerple"};
+  REQUIRE(run_config_into(e.w, e.config, "kerple", {kerple[0], "init_from.folder="}).code == 0);
+  export_checkpoint(first_checkpoint(e.w, "kerple"), e.w.path("hf-kerple"));
   for (const auto& [value, code] : {std::pair(0.01f, 0), std::pair(-3.0f, 5)}) {
-    fs::copy(kept, file, fs::copy_options::overwrite_existing);
-    rewrite(e.w.path("hf"), [value](auto* tensors, auto* memory) {
-      const std::vector<float> all(4, value);
+    rewrite(e.w.path("hf-kerple"), [value](auto* tensors, auto*) {
       for (const char* layer : {"0", "1"}) {
         for (const char* name : {"r1", "r2"}) {
-          memory->emplace_back(sizeof(float) * all.size());
-          std::memcpy(memory->back().data(), all.data(), memory->back().size());
-          tensors->push_back({std::string("model.layers.") + layer + ".self_attn.prior." + name,
-                              Dtype::f32,
-                              {4},
-                              memory->back().data()});
+          const std::string prior = std::string("model.layers.") + layer + ".self_attn.prior.";
+          std::fill_n(static_cast<float*>(named(tensors, prior + name).data), 4, value);
         }
       }
     });
-    const Outcome o = e.next({"model.attention.prior=kerple"}, "kerple" + std::to_string(code));
+    const Outcome o = e.next({kerple[0], "init_from.folder=" + e.w.path("hf-kerple")},
+                             "kerple" + std::to_string(code));
     INFO(o.output);
     CHECK(o.code == code);
     CHECK((code == 0) == (o.output.find("model.layers.0.self_attn.prior.r1\": expected values from "
