@@ -125,13 +125,16 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
                    const std::string& field, InvalidUtf8 invalid, std::string* text,
                    TextCounts* counts) {
   if (kind != DocumentKind::jsonl && kind != DocumentKind::row) refuse_nul(raw, path, kind);
+  const auto count_invalid = [&](int64_t bytes, size_t first) {
+    counts->invalid_bytes += bytes;
+    if (!counts->first_invalid.empty()) return;
+    counts->first_invalid =
+        place_of_byte(raw, path, kind, first) + ", " + offset_of_byte(raw, first);
+  };
   const size_t bad = first_invalid_utf8(raw.text);
   if (bad != std::string_view::npos) {
     if (invalid == InvalidUtf8::error) throw bad_utf8(raw, path, kind, bad);
-    counts->invalid_bytes += invalid_bytes_from(raw.text, bad);
-    if (counts->first_invalid.empty()) {
-      counts->first_invalid = place_of_byte(raw, path, kind, bad) + ", " + offset_of_byte(raw, bad);
-    }
+    count_invalid(invalid_bytes_from(raw.text, bad), bad);
     if (!keeps_invalid(invalid, counts)) return false;
     raw.text = replace_invalid_utf8(raw.text);
   }
@@ -139,13 +142,8 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
     const size_t lone = first_lone_surrogate(raw.text);
     if (lone != std::string::npos) {
       if (invalid == InvalidUtf8::error) throw lone_surrogate(raw, path, lone);
-      counts->invalid_bytes += lone_surrogate_bytes(raw.text);
-      if (counts->first_invalid.empty()) {
-        counts->first_invalid =
-            place_of_byte(raw, path, kind, lone) + ", " + offset_of_byte(raw, lone);
-      }
+      count_invalid(replace_lone_surrogates(&raw.text), lone);
       if (bad == std::string_view::npos && !keeps_invalid(invalid, counts)) return false;
-      replace_lone_surrogates(&raw.text);
     }
     replace_non_finite(&raw.text);
     *text = json_field(raw, path, field);

@@ -60,18 +60,13 @@ void replace_non_finite(std::string* json) {
 
 size_t first_lone_surrogate(const std::string& json) { return next_lone_surrogate(json, 0); }
 
-int64_t lone_surrogate_bytes(const std::string& json) {
+int64_t replace_lone_surrogates(std::string* json) {
   int64_t bytes = 0;
-  for (size_t at = 0; (at = next_lone_surrogate(json, at)) != std::string::npos; at += kEscape) {
+  for (size_t at = 0; (at = next_lone_surrogate(*json, at)) != std::string::npos; at += kEscape) {
+    json->replace(at, kEscape, "\\ufffd");
     bytes += kEscape;
   }
   return bytes;
-}
-
-void replace_lone_surrogates(std::string* json) {
-  for (size_t at = 0; (at = next_lone_surrogate(*json, at)) != std::string::npos; at += kEscape) {
-    json->replace(at, kEscape, "\\ufffd");
-  }
 }
 
 }  // namespace bamtrain

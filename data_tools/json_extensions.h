@@ -14,10 +14,7 @@ void replace_non_finite(std::string* json);
 /// Position of the first escape of a UTF-16 surrogate without its other half ("\ud83d"), or npos.
 size_t first_lone_surrogate(const std::string& json);
 
-/// Of all their escapes, six each.
-int64_t lone_surrogate_bytes(const std::string& json);
-
-/// Each of those becomes the escape of U+FFFD.
-void replace_lone_surrogates(std::string* json);
+/// Each of those becomes the escape of U+FFFD. Returns how many bytes the replaced escapes have.
+int64_t replace_lone_surrogates(std::string* json);
 
 }  // namespace bamtrain

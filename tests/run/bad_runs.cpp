@@ -47,18 +47,6 @@ std::vector<std::string> folders_in(const std::string& out_dir) {
   return names;
 }
 
-/// A manifest for the workplace's one training shard that names `tokenizer`.
-void write_training_manifest(const Workplace& w, char tokenizer) {
-  Manifest m;
-  m.tokenizer_sha256 = std::string(64, tokenizer);
-  m.vocab = 211;
-  m.document_start = 1;
-  m.tokens = 40000;
-  m.documents = 1;
-  m.shards = {{"000.bin", 40000, 1, sha256_file(w.path("train/000.bin"))}};
-  write_manifest(w.path("train/manifest.json"), m);
-}
-
 }  // namespace
 
 TEST_CASE("a non-finite loss stops before anything changes, names step and windows, exits with 7") {

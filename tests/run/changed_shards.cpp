@@ -102,14 +102,7 @@ TEST_CASE("a run compares its shards with their manifest, and ends where one is 
   const Workplace w;
   nlohmann::json c = endless_run(w);
   c["checkpoint"]["every"] = 1;
-  Manifest m;
-  m.tokenizer_sha256 = std::string(64, 'a');
-  m.vocab = 211;
-  m.document_start = 1;
-  m.tokens = 40000;
-  m.documents = 1;
-  m.shards = {{"000.bin", 40000, 1, sha256_file(w.path("train/000.bin"))}};
-  write_manifest(w.path("train/manifest.json"), m);
+  const Manifest m = write_training_manifest(w, 'a');
   const std::string config = write_config(w, "run.json", c);
   const std::string good = "the shard is as its manifest says";
   SECTION("all is well") {

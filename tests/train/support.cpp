@@ -15,6 +15,7 @@
 #include "catch.h"
 #include "core/rng.h"
 #include "core/sha256.h"
+#include "data/manifest.h"
 #include "data/shard.h"
 
 extern char** environ;
@@ -169,6 +170,18 @@ void write_shard(const std::string& path, int64_t tokens, int64_t vocab, uint64_
   ShardWriter writer(path, 2);
   writer.append(ids);
   writer.finish();
+}
+
+Manifest write_training_manifest(const Workplace& w, char tokenizer) {
+  Manifest m;
+  m.tokenizer_sha256 = std::string(64, tokenizer);
+  m.vocab = 211;
+  m.document_start = 1;
+  m.tokens = 40000;
+  m.documents = 1;
+  m.shards = {{"000.bin", 40000, 1, sha256_file(w.path("train/000.bin"))}};
+  write_manifest(w.path("train/manifest.json"), m);
+  return m;
 }
 
 nlohmann::json small_run(const Workplace& w) {

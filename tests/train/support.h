@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+namespace bamtrain {
+struct Manifest;
+}
+
 namespace bamtrain::testing {
 
 /// A folder of its own, removed at the end of the test.
@@ -51,6 +55,9 @@ bool have_mpi();
 /// Writes a shard of `tokens` ids below `vocab`: noisy repetitions, so that a small model learns.
 /// Every 50th token or so is document_start = 1.
 void write_shard(const std::string& path, int64_t tokens, int64_t vocab, uint64_t seed);
+
+/// Writes and returns a manifest of the workplace's one training shard that names `tokenizer`.
+Manifest write_training_manifest(const Workplace& w, char tokenizer);
 
 /// A run that trains in a second or two: shards in the workplace, a bam + ssmax model, 8 steps of
 /// 4 lanes. Tests change keys of the returned object.
