@@ -32,7 +32,7 @@ void require_readable_config(const TrainArguments& arguments) {
   }
 }
 
-/// f(), or the end of all processes with its failure's exit code.
+/// Runs f(). On failure, ends all processes with the failure's exit code.
 int run_or_abort(Communicator& comm, const std::function<int()>& f) {
   try {
     return f();
@@ -44,7 +44,7 @@ int run_or_abort(Communicator& comm, const std::function<int()>& f) {
   }
 }
 
-/// --resume as --set gives it. State files are JSON, which holds no other text than UTF-8.
+/// --resume as a --set argument. State files are JSON, which only holds UTF-8 text.
 std::string resume_override(const std::string& resume) {
   if (first_invalid_utf8(resume) != std::string_view::npos) {
     throw Error(ExitCode::usage, "--resume", "auto, never or a folder whose path is UTF-8",
@@ -55,7 +55,7 @@ std::string resume_override(const std::string& resume) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"bamtrain pretrains decoder-only language models and studies how they extrapolate"};
-  app.require_subcommand(0, 1);  // what follows a command is its own: bamtrain help export
+  app.require_subcommand(0, 1);  // arguments after a command belong to it: bamtrain help export
   app.set_version_flag("--version", version_text());
   TrainArguments arguments;
   std::string resume;
@@ -108,7 +108,7 @@ int parse_and_run(int argc, char** argv) {
   require_readable_config(arguments);
 
   take_stop_signals();
-  // It outlives the handler: the other ranks wait until abort() releases them.
+  // Outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
   return run_or_abort(*comm, [&] { return run_train(arguments, *comm); });
 }
@@ -119,7 +119,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   bamtrain::require_stack();
-  // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
+  // Makes exceeding the file size limit (ulimit -f) a failed write, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   if (!bamtrain::open_standard_descriptors()) return 1;
   bamtrain::limit_spinning(argv);

@@ -24,8 +24,8 @@ namespace files = checkpoint_files;
 constexpr int64_t kMaxState = int64_t{100} << 20;
 constexpr const char* kPrefix = "checkpoint-";
 
-/// The text of state.json. JSON has no NaN and no infinity, and the library writes null instead;
-/// comparing what would be read back with what was given catches that before a run depends on it.
+/// The text of state.json. JSON has no NaN and infinity; the library writes null instead. Comparing
+/// the parsed text with the input detects that before a run depends on it.
 std::string state_text(const Json& given, int64_t step) {
   require(given.is_object() || given.is_null(), "a state that is a JSON object");
   Json state = given;
@@ -44,7 +44,7 @@ std::string state_text(const Json& given, int64_t step) {
 
 void write_files(const std::string& folder, const std::string& state,
                  const CheckpointContents& contents) {
-  // What lets Hugging Face's readers take the file for a PyTorch model.
+  // Marks the file as a PyTorch model for Hugging Face's readers.
   const std::map<std::string, std::string> metadata = {{"format", "pt"}};
   files::Digests written;
   const std::string path = folder + "/";
@@ -80,7 +80,7 @@ void check_listed(const files::Digests& listed, const char* name, const std::str
               std::string("an entry ") + name, "none", kDamagedRemedy);
 }
 
-/// A run's folder in the place of one of its checkpoints.
+/// Refuses a run's folder given instead of one of its checkpoints.
 void refuse_run_folder(const std::string& folder) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored) ||
@@ -105,8 +105,8 @@ int64_t number_in(const Json& state, const char* key, const std::string& path) {
               found ? abbreviate(found->dump()) : "no such member", kDamagedRemedy);
 }
 
-/// state.json, of which the manifest has been believed. Error (ExitCode::checkpoint): a newer
-/// format.
+/// Reads state.json, already verified by the manifest. Throws Error (ExitCode::checkpoint) for a
+/// newer format.
 Json read_state(const std::string& folder) {
   const std::string path = folder + "/" + files::kState;
   Json state = parse_json(open_checkpoint_file(path).text(kMaxState),
@@ -148,7 +148,7 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
     write_files(temporary, state, contents);
     publish(out_dir, temporary, name);
   } catch (...) {
-    // The first failure is the one to report; what cannot be removed now, the next save removes.
+    // Report the first failure; the next save removes what cannot be removed now.
     try {
       remove_tree(temporary);
     } catch (const Error&) {

@@ -1,5 +1,5 @@
 #pragma once
-// Names of what a save or a prune that dies half-way leaves behind in the folder of checkpoints.
+// Names of what an interrupted save or prune leaves in the folder of checkpoints.
 
 #include <filesystem>
 #include <string>
@@ -10,8 +10,8 @@ namespace bamtrain::leftovers {
 inline constexpr const char* kTemporary = ".tmp-";      // + checkpoint name: to be removed
 inline constexpr const char* kReplaced = ".replaced-";  // + checkpoint name: valid, see publish()
 
-/// Whether there is anything at `path`; yes where that cannot be told, so that the operation that
-/// follows reports the reason.
+/// Whether there is anything at `path`. True if unknown, so that the next operation reports the
+/// reason.
 inline bool exists(const std::string& path) {
   std::error_code failure;
   const auto status = std::filesystem::symlink_status(path, failure);

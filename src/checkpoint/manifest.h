@@ -1,5 +1,5 @@
 #pragma once
-// manifest.json of a checkpoint, the file that vouches for the others:
+// manifest.json of a checkpoint, which verifies the other files:
 //
 //   {
 //     "files": {
@@ -11,9 +11,9 @@
 //     }
 //   }
 //
-// Its own bytes are fixed by what it says: keys sorted, indented by two, a newline at the end. So a
-// change of any byte of a checkpoint shows. It has no version: the format is told by state.json,
-// which is believed because the manifest vouches for it.
+// Its content determines its bytes: keys sorted, indented by two, a newline at the end. So a change
+// of any byte of a checkpoint is detected. It has no version: state.json holds the format, and the
+// manifest verifies state.json.
 
 #include <map>
 #include <string>
@@ -30,15 +30,15 @@ inline constexpr const char* kManifest = "manifest.json";
 /// Files by name.
 using Digests = std::map<std::string, FileDigest>;
 
-/// Writes the manifest durably. Error (ExitCode::io).
+/// Writes the manifest durably. Throws Error (ExitCode::io).
 void write_manifest(const std::string& folder, const Digests& files);
 
-/// What the manifest of `folder` lists, all of it found there with that size and SHA-256. Error
-/// (ExitCode::checkpoint) naming the file that is not, or the manifest where it is not byte for
-/// byte what `write_manifest` writes.
+/// Returns the files listed in the manifest of `folder`, all verified by size and SHA-256. Throws
+/// Error (ExitCode::checkpoint) naming a file that does not match, or the manifest if it is not
+/// byte for byte what `write_manifest` writes.
 Digests verify_manifest(const std::string& folder);
 
-/// Likewise of the file `name` alone, which must be listed.
+/// The same for the file `name` alone, which must be listed.
 void verify_file(const std::string& folder, const std::string& name);
 
 }  // namespace bamtrain::checkpoint_files

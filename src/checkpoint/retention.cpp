@@ -1,4 +1,4 @@
-// Which checkpoints there are, which is the newest, which are kept.
+// Lists checkpoints, finds the newest one, and removes old ones.
 
 #include <algorithm>
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace bamtrain {
 namespace {
 
-/// What `folder` holds, sorted. Error (ExitCode::io) where it cannot be listed.
+/// The names in `folder`, sorted. Throws Error (ExitCode::io) if it cannot be listed.
 std::vector<std::string> names_in(const std::string& folder) {
   std::error_code failure;
   std::vector<std::string> names;
@@ -39,7 +39,7 @@ struct Candidate {
   std::string name;
 };
 
-/// Newest first; of the same step, the one set aside last.
+/// Newest first; for equal steps, the one set aside comes last.
 std::vector<Candidate> candidates_in(const std::string& out_dir) {
   const std::string aside = leftovers::kReplaced;
   std::vector<Candidate> found;
@@ -128,7 +128,7 @@ void remove_leftovers(const std::string& out_dir, const Warn& warn) {
       const std::string successor = out_dir + "/" + name.substr(aside.size());
       const bool arrived = leftovers::exists(successor);
       if (!arrived) rename_path(path, successor);
-      sync_folder(out_dir);  // the successor's name must last before the only other copy goes
+      sync_folder(out_dir);  // the successor must be durable before the other copy is removed
       if (arrived) remove_or_warn(path, warn);
     }
   }
@@ -149,7 +149,7 @@ void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_ev
 
     const std::optional<Checkpoint> valid = newest_checkpoint(out_dir, warn);
     std::erase_if(unwanted, [&](const Candidate& c) { return valid && c.step == valid->step; });
-    // Renamed first, so that no half-removed folder is ever taken for a damaged checkpoint.
+    // Renamed first, so that a partly removed folder is never taken for a damaged checkpoint.
     const std::string doomed = out_dir + "/" + leftovers::kTemporary;
     for (const Candidate& c : unwanted) rename_path(out_dir + "/" + c.name, doomed + c.name);
     if (!unwanted.empty()) sync_folder(out_dir);

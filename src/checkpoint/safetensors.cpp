@@ -23,7 +23,7 @@ using Entry = SafetensorsFile::Entry;
   throw Error(ExitCode::checkpoint, where, expected, found, kDamagedRemedy);
 }
 
-/// "FILE: tensor "NAME"", of a name that may be as long as the file.
+/// "FILE: tensor "NAME"". Shortens the name, which may be as long as the file.
 std::string tensor_in(const std::string& path, const std::string& name) {
   constexpr size_t kShown = 200;
   return path + ": tensor \"" + (name.size() > kShown ? name.substr(0, kShown) + "..." : name) +
@@ -62,7 +62,7 @@ std::vector<int64_t> sizes_in(const Json& tensor, const char* key, const std::st
   return sizes;
 }
 
-/// One tensor of the header; its offset still counts from the end of the header.
+/// Parses one tensor of the header; its offset is still relative to the end of the header.
 Entry entry_of(const std::string& name, const Json& tensor, const std::string& where) {
   if (!tensor.is_object() || tensor.size() != 3) {
     refuse_file(
@@ -107,7 +107,7 @@ std::map<std::string, std::string> metadata_of(const Json& value, const std::str
   return metadata;
 }
 
-/// The tensors must tile the bytes after the header: each begins where the one before it ends.
+/// The tensors must tile the bytes after the header: each begins where the previous one ends.
 void check_tiling(std::vector<Entry>& entries, int64_t data_bytes, const std::string& path) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.offset != b.offset ? a.offset < b.offset : a.bytes < b.bytes;
@@ -118,7 +118,7 @@ void check_tiling(std::vector<Entry>& entries, int64_t data_bytes, const std::st
       refuse_file(tensor_in(path, entry.name), "data from offset " + std::to_string(end),
                   std::to_string(entry.offset));
     }
-    end += entry.bytes;  // at most the greatest end of a range, which is below 2^63
+    end += entry.bytes;  // at most the largest end of a range, which is below 2^63
   }
   if (end != data_bytes) {
     refuse_file(path, std::to_string(end) + " bytes of tensors after the header",
@@ -126,7 +126,7 @@ void check_tiling(std::vector<Entry>& entries, int64_t data_bytes, const std::st
   }
 }
 
-/// Digests are there of every tensor and of no other, or of none.
+/// Either every tensor and nothing else has a digest, or there are no digests.
 void check_digests(const std::map<std::string, std::string>& metadata,
                    const std::vector<Entry>& entries, const std::string& path) {
   const std::string prefix = safetensors::kDigest;

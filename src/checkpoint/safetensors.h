@@ -2,7 +2,7 @@
 // The safetensors format (https://huggingface.co/docs/safetensors): 8 bytes little-endian header
 // length, a JSON header of names, dtypes, shapes and offsets, then the tensors' bytes, row-major
 // and little-endian, without gaps. The header's metadata may hold the SHA-256 of each tensor's
-// bytes under "sha256:NAME": for files that no manifest vouches for, whoever carries them where.
+// bytes under "sha256:NAME". This verifies files without a manifest, wherever they are copied.
 
 #include <cstdint>
 #include <map>
@@ -25,19 +25,19 @@ struct NamedTensor {
   void* data = nullptr;
 };
 
-/// Writes `tensors` durably to `path`; the bytes depend on nothing but the arguments, and not on
-/// the order of `tensors`: header keys sorted, header padded with spaces to 8 bytes, data ordered
-/// by falling element size, then name, so that every tensor is aligned to its elements. On an Error
-/// (ExitCode::io) no file is left. REQUIRES: unique non-empty names other than "__metadata__",
-/// names and metadata in UTF-8.
+/// Writes `tensors` durably to `path`. The bytes are a function of the arguments and do not depend
+/// on the order of `tensors`: header keys are sorted, the header is padded with spaces to 8 bytes,
+/// and data are ordered by decreasing element size, then name, which aligns every tensor to its
+/// elements. On an Error (ExitCode::io) no file is left. REQUIRES: unique non-empty names other
+/// than "__metadata__", names and metadata in UTF-8.
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata);
 
-/// The metadata that hold each tensor's digest. REQUIRES: as write_safetensors.
+/// The metadata entries with each tensor's digest. REQUIRES: as write_safetensors.
 std::map<std::string, std::string> digests_of(const std::vector<NamedTensor>& tensors);
 
-/// A safetensors file open for reading. `open` believes nothing before all of the header is checked
-/// against the format and the file's length, so that entries can be trusted afterwards.
+/// A safetensors file open for reading. `open` checks the whole header against the format and the
+/// file's length before it trusts anything, so entries can be trusted afterwards.
 class SafetensorsFile {
  public:
   struct Entry {
@@ -48,19 +48,21 @@ class SafetensorsFile {
     int64_t bytes = 0;
   };
 
-  /// Error (ExitCode::checkpoint) naming the file, what was expected and what was found: truncated
-  /// or damaged, with tensors of a dtype other than F64, F32, F16, BF16, I32, U8 and BOOL (read
-  /// as U8), or with digests of some tensors and not of others.
+  /// Throws Error (ExitCode::checkpoint) with the file, what was expected and what was found, if
+  /// the file
+  /// - is truncated or damaged,
+  /// - has tensors of a dtype other than F64, F32, F16, BF16, I32, U8 and BOOL (read as U8),
+  /// - or has digests of only some tensors.
   static SafetensorsFile open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const std::vector<Entry>& tensors() const { return entries_; }  // sorted by name
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  /// Null where there is no tensor of that name.
+  /// Null if there is no tensor of that name.
   const Entry* find(const std::string& name) const;
 
-  /// Copies the tensor's `entry.bytes` bytes to `out`. Error (ExitCode::checkpoint) where the disk
-  /// does not deliver them, or they have another digest than the file says. REQUIRES: an entry of
+  /// Copies the tensor's `entry.bytes` bytes to `out`. Throws Error (ExitCode::checkpoint) if the
+  /// disk does not deliver them or their digest differs from the file's. REQUIRES: `entry` is of
   /// this file.
   void read(const Entry& entry, void* out) const;
 
@@ -72,8 +74,9 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Error (ExitCode::checkpoint) unless `file` holds exactly these names with these shapes and
-/// dtypes, naming the tensor, the shape and dtype expected and those found. Reads no values.
+/// Throws Error (ExitCode::checkpoint) unless `file` holds exactly these names with these shapes
+/// and dtypes. The error names the tensor and the shapes and dtypes expected and found. Reads no
+/// values.
 void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want);
 
 /// The same, then fills the memory of `want` from `file`.

@@ -1,5 +1,5 @@
 #pragma once
-// What the reader and the writer of safetensors files share.
+// Shared by the reader and the writer of safetensors files.
 
 #include <bit>
 #include <cstdint>
@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are copied as
 constexpr int64_t kLengthBytes = 8;                 // the header's length, before the header
 constexpr int64_t kMaxHeader = int64_t{100000000};  // the format's own limit
 constexpr const char* kMetadata = "__metadata__";
-constexpr const char* kDigest = "sha256:";  // + a tensor's name, in the metadata: of its bytes
+constexpr const char* kDigest = "sha256:";  // + a tensor's name: metadata key of its digest
 
 constexpr const char* format_name(Dtype t) {
   switch (t) {
@@ -35,7 +35,7 @@ constexpr const char* format_name(Dtype t) {
   return "?";
 }
 
-/// Bytes of a tensor; none where a dimension is negative or a product passes 2^63.
+/// Bytes of a tensor; nullopt if a dimension is negative or the product exceeds 2^63 - 1.
 inline std::optional<int64_t> byte_size(Dtype dtype, const std::vector<int64_t>& shape) {
   int64_t bytes = static_cast<int64_t>(size_of(dtype));
   for (int64_t dim : shape) {

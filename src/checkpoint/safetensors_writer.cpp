@@ -23,7 +23,7 @@ std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& te
 
 std::string header_of(const std::vector<const NamedTensor*>& order,
                       const std::map<std::string, std::string>& metadata) {
-  nlohmann::json header = nlohmann::json::object();  // keeps its keys sorted
+  nlohmann::json header = nlohmann::json::object();  // sorts its keys
   if (!metadata.empty()) header[safetensors::kMetadata] = metadata;
   int64_t offset = 0;
   for (const NamedTensor* t : order) {

@@ -49,7 +49,7 @@ std::vector<std::vector<NamedTensor>> split(const std::vector<NamedTensor>& tens
   return shards;
 }
 
-/// File of each tensor, as the index in `folder` says.
+/// Maps each tensor to its file, from the index in `folder`.
 std::map<std::string, std::string> read_index(const std::string& folder) {
   const std::string path = folder + "/" + kIndex;
   const Json index = parse_json(InputFile(path, ExitCode::checkpoint, kRemedy).text(kMaxIndex),
@@ -79,7 +79,7 @@ void write_weights(const std::string& folder, const std::vector<NamedTensor>& te
   require(max_shard_bytes >= 1, "shards that hold something");
   const auto write = [&folder](const std::string& name, const std::vector<NamedTensor>& shard) {
     std::map<std::string, std::string> metadata = digests_of(shard);
-    metadata["format"] = "pt";  // lets Hugging Face's readers take a file for a PyTorch model
+    metadata["format"] = "pt";  // marks a PyTorch model for Hugging Face's readers
     write_safetensors(folder + "/" + name, shard, metadata);
   };
   const auto shards = split(tensors, max_shard_bytes);
@@ -125,7 +125,7 @@ WeightsFolder WeightsFolder::open(const std::string& folder) {
     index = read_index(folder);
     for (const auto& [tensor, file] : index) names.insert(file);
   }
-  // Their addresses are those of the entries that tensors_ points to.
+  // tensors_ points into these elements, so they must not move.
   result.files_.reserve(names.size());
   for (const std::string& name : names) {
     result.names_.push_back(name);

@@ -18,7 +18,7 @@ std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, in
   }
   if (device == DeviceKind::check && found) {
     CheckLimits limits;
-    if (tf32) limits.f32 = 0x1p-8;  // operands are rounded by 2^-11 at most, one or two a term
+    if (tf32) limits.f32 = 0x1p-8;  // operands are rounded by at most 2^-11, one or two per term
     return make_check_backend(make_cuda_backend(local_rank, tf32), make_cpu_backend(), limits);
   }
 #else

@@ -5,9 +5,9 @@
 
 namespace bamtrain {
 
-/// The first `bytes` bytes, or fewer, of the file at `path`, by which it is told whether an output
-/// may take its place; empty where there is none, or what is no file. Error (ExitCode::io) where it
-/// cannot be read.
+/// The first `bytes` bytes, or fewer, of the file at `path`, to decide whether an output may
+/// replace it. Empty if the path is missing or not a regular file. Throws Error (ExitCode::io) if
+/// the file cannot be read.
 std::string beginning_of(const std::string& path, int64_t bytes);
 
 }  // namespace bamtrain

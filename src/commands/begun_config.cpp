@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-/// with_lengths_of, whose errors name the folder that `source` is of.
+/// with_lengths_of; its errors name the folder of `source`.
 nlohmann::json lengths_of(const nlohmann::json& open, const nlohmann::json& source,
                           const std::string& folder, const TakenLengths& taken = {}) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// Subcommands of bamtrain. A new one: a function here, its file, one line in main.cpp.
+// Subcommands of bamtrain. To add one: a function here, its file, one line in main.cpp.
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -8,7 +8,7 @@ namespace bamtrain {
 
 struct Command {
   CLI::App* app;             // its name and options
-  std::function<int()> run;  // once they are parsed; the exit code
+  std::function<int()> run;  // call after parsing; returns the exit code
 };
 
 Command eval_command(CLI::App& app);

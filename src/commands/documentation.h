@@ -7,7 +7,7 @@
 
 namespace bamtrain {
 
-/// All but config.md, which comes from the schema. Written by core/embed.py.
+/// All pages except config.md, which is generated from the schema. Defined by core/embed.py.
 std::span<const EmbeddedFile> documentation();
 
 }  // namespace bamtrain

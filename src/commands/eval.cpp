@@ -15,7 +15,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kMostTargets = int64_t{1} << 40;  // as eval.tokens
+constexpr int64_t kMostTargets = int64_t{1} << 40;  // as for eval.tokens
 
 void require_some(const std::vector<int64_t>& lengths) {
   if (!lengths.empty()) return;
@@ -23,7 +23,7 @@ void require_some(const std::vector<int64_t>& lengths) {
               "bamtrain eval --help lists what it takes");
 }
 
-/// Options of perplexity alone.
+/// Adds the options that only apply to perplexity.
 void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option& task,
                             CLI::Option& output) {
   const auto add = [&](const char* name, auto& value, const char* text) {
@@ -83,7 +83,7 @@ void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option&
 }  // namespace
 
 std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c) {
-  // bf16 is the model's own to refuse; of TF32 it does not hear.
+  // The model itself refuses bf16; it cannot see TF32.
   if (c.model.kind == ModelKind::max_retrieval && arguments.precision == Precision::tf32) {
     throw Error(ExitCode::usage, "--precision",
                 "fp32 with model.kind max_retrieval, whose priorities have 24 bits",

@@ -1,4 +1,4 @@
-// bamtrain eval: perplexity against length, on one data set or on several.
+// bamtrain eval: perplexity against length, on one or several data sets.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A data set to evaluate on. `name`: "" where it is the only one and has none.
+/// A data set to evaluate on. `name`: "" if it is the only one and unnamed.
 struct EvaluatedSet {
   std::string name, source;
   std::optional<ShardSet> shards = std::nullopt;
@@ -37,7 +37,7 @@ struct EvaluatedSet {
   std::string no_bytes = {};  // why there are no bits per byte; "": there are
 };
 
-/// NAME and PATH of "NAME=PATH"; NAME is "" where the text before the first = is no name.
+/// Splits "NAME=PATH"; NAME is "" if the text before the first = is not a valid name.
 EvaluatedSet set_of(const std::string& text) {
   const size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
@@ -67,7 +67,7 @@ std::vector<EvaluatedSet> sets_of(const EvalArguments& arguments, const RunConfi
   return out;
 }
 
-/// Error (ExitCode::nonfinite) where a loss is no number, naming the first.
+/// Throws Error (ExitCode::nonfinite) naming the first loss that is not finite.
 void require_finite_perplexity(const std::string& checkpoint, const ordered_json& result) {
   for (const char* protocol : {"windows", "last", "bins", "short"}) {
     if (!result.contains(protocol)) continue;
@@ -84,8 +84,8 @@ void require_finite_perplexity(const std::string& checkpoint, const ordered_json
   }
 }
 
-/// How many bytes of text each id is, by the tokenizer that made `shards`; empty where it is not
-/// known or not found near them: `why_none`.
+/// The number of text bytes of each id, by the tokenizer that made `shards`. Empty, with the reason
+/// in `why_none`, if the tokenizer is unknown or not found near them.
 std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config,
                                  std::string* why_none) {
   if (!shards.manifest()) {
@@ -108,7 +108,7 @@ std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config
   return out;
 }
 
-/// A run of TensorBoard whose steps are lengths, in the place of what the folder held.
+/// Writes a TensorBoard run whose steps are lengths, replacing the folder's content.
 void write_events(const std::string& folder, const ordered_json& result) {
   EventFile events(folder, 0);
   for (const char* protocol : {"windows", "last"}) {
@@ -131,9 +131,8 @@ void print_result(const ordered_json& result, const EvaluatedSet& set) {
   fmt::print("{}", perplexity_plot(read_perplexity(written, "the result")));
 }
 
-/// Takes the lengths that were asked for and that the text does not have out of the request, with a
-/// warning; not those of a paper's protocol, nor all of them: what is left is refused where it is
-/// checked.
+/// Removes requested lengths that the text does not have from the request, with a warning. Keeps
+/// those of a paper's protocol, and one if none would remain; later checks refuse these.
 void leave_out_absent_lengths(const EvalArguments& arguments, EvaluatedSet* set) {
   if (arguments.require_all_lengths || arguments.lengths.empty()) return;
   PerplexityRequest request = set->request;
@@ -149,7 +148,7 @@ void leave_out_absent_lengths(const EvalArguments& arguments, EvaluatedSet* set)
                 "warning: --lengths " + left_out + " (--require-all-lengths makes that an error)");
 }
 
-/// That the number of a length depends on the others that are asked for.
+/// Warns that the number of documents at a length depends on the other requested lengths.
 void warn_of_fewer_documents(const EvaluatedSet& set, const DocumentCounts& counts) {
   if (counts.of_longest == counts.of_shortest) return;
   const std::vector<int64_t>& lengths = set.request.lengths;
@@ -162,8 +161,8 @@ void warn_of_fewer_documents(const EvaluatedSet& set, const DocumentCounts& coun
                   counts.of_shortest));
 }
 
-/// Opens the sets and lays their texts out: all that can be refused is refused before any is read
-/// by the model.
+/// Opens the sets and checks their requests, so that everything invalid is refused before the model
+/// reads any text.
 void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, const RunConfig& c,
                std::vector<EvaluatedSet>* sets) {
   for (EvaluatedSet& set : *sets) {
@@ -177,7 +176,7 @@ void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, con
   }
 }
 
-/// The result, printed set by set: numbers that took hours are not lost where no file takes them.
+/// Returns the result. Prints it set by set, so that hours of work survive a failed output file.
 ordered_json evaluate(const EvalArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
@@ -243,7 +242,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
 int run_eval_perplexity(const EvalArguments& arguments) {
   if (arguments.protocol.empty()) require_lengths(arguments);
   check_output(arguments.output);
-  // Opened first: a path that cannot be written is found before the work, not after it.
+  // Opened first, so that an unwritable path fails before the work and not after it.
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);
   const ordered_json result = evaluate(arguments);

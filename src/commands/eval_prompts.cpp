@@ -1,5 +1,5 @@
-// bamtrain eval --task choice, cloze or requests: how likely a model finds texts behind their
-// contexts.
+// bamtrain eval --task choice, cloze or requests: the likelihoods that a model gives to
+// continuations of contexts.
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ std::string scores_text(const ordered_json& row) {
   return text;
 }
 
-/// What the examples of a file are: "PIQA", or the last words of passages.
+/// The benchmark of a file's examples: "PIQA", or the last words of passages.
 std::string benchmark_of(const ordered_json& task) {
   if (!task.contains("format")) return "last words";
   return choice_format(task["format"].get<std::string>(), "format").benchmark;
@@ -62,7 +62,7 @@ void print_prompt_scores(const ordered_json& result) {
       "+-: the standard error of sampling the examples; models of other seeds differ besides\n");
 }
 
-/// {"logprob", "is_greedy", "tokens"} for each request, a line each.
+/// {"logprob", "is_greedy", "tokens"} for each request, one line each.
 std::string lines_of(const ordered_json& answers) {
   std::string lines;
   for (const ordered_json& answer : answers) lines += answer.dump() + "\n";
@@ -128,7 +128,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
                  {"scores", row}});
   result["scores"].erase("groups");
   if (row.contains("groups")) result["groups"] = row["groups"];
-  // Printed first: numbers that took hours are not lost where no file takes them.
+  // Printed first, so that hours of work survive a failed output file.
   print_prompt_scores(result);
   write_result(arguments.output, result);
   return 0;

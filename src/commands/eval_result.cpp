@@ -33,7 +33,7 @@ ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& con
 
 namespace {
 
-/// Whether a line's members are "task", a string, and then one that prompts have there.
+/// Whether a line starts with the members of a prompt: "task", a string, then "length" or "input".
 bool is_prompt(std::string_view line) {
   constexpr std::string_view kTask = R"({"task":")";
   if (!line.starts_with(kTask)) return false;
@@ -45,9 +45,9 @@ bool is_prompt(std::string_view line) {
   return line.starts_with(R"(","length":)") || line.starts_with(R"(","input":)");
 }
 
-/// From the beginning of a file: that of a result, whose first member is the checkpoint's path, of
-/// what requests are answered by, or of prompts as --write-prompts has them. Configurations and
-/// states have a section of the first name.
+/// Whether a file's beginning is that of a result (its first member is the checkpoint's path), of
+/// answers to requests, or of prompts from --write-prompts. Configurations and states have a
+/// section named "checkpoint".
 bool is_result(std::string_view beginning) {
   std::string text;  // without white space
   for (const char c : beginning) {
@@ -61,7 +61,7 @@ bool is_result(std::string_view beginning) {
 
 void check_output(const std::string& path, const char* option) {
   if (path.empty()) return;
-  const AtomicFile tried(path);  // and never committed
+  const AtomicFile tried(path);  // never committed
   constexpr int64_t kBeginning = 4096;
   if (is_result(beginning_of(path, kBeginning))) return;
   throw Error(ExitCode::usage, option, "a new file, or a result of bamtrain eval to replace",
@@ -98,7 +98,7 @@ std::vector<ordered_json> rows_before(const std::string& path, const ordered_jso
     if (scores == before.end()) return {};
     json then = before, now = result;
     for (const std::string& key : derived) then.erase(key);
-    for (json* const all : {&then, &now}) all->erase("checkpoint");  // its weights say which
+    for (json* const all : {&then, &now}) all->erase("checkpoint");  // identified by its weights
     if (then != now) return {};
     return std::vector<ordered_json>(scores->begin(), scores->end());
   } catch (const Error& e) {

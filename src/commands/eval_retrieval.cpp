@@ -1,5 +1,5 @@
-// bamtrain eval --task passkey: BAM's number in the midst of filler; --task niah: RULER's tasks, or
-// prompts of a file. Against length and depth.
+// bamtrain eval --task passkey: BAM's number inside filler; --task niah: RULER's tasks, or prompts
+// from a file. Scores against length and depth.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-/// A line for each text that the model would be asked. Errors as TextEvaluation::check and
+/// Writes a line for each text that the model would be asked. Errors as TextEvaluation::check and
 /// check_output.
 void write_prompts(const TextEvaluation& evaluation, const ScoredModel& model,
                    const std::string& path) {

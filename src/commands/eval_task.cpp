@@ -1,4 +1,4 @@
-// bamtrain eval --task: how a model does on a task at lengths past those that it was trained at.
+// bamtrain eval --task: scores of a task at lengths beyond the training lengths.
 
 #include <fmt/format.h>
 
@@ -41,15 +41,15 @@ void require_known(const std::string& task) {
               did_you_mean(task, names, join(others) + ", or what bamdata synth --help lists"));
 }
 
-/// The task without its lengths, with the options that a run has it with.
+/// The task with the run's options, without its lengths.
 json options_of(const TaskChoice& task) {
   json value = task_json(task);
   value.erase("length");
   return value;
 }
 
-/// With the options that the run has it with, in data.train or else in data.val, or else with the
-/// defaults. Error where sources of data.train differ in those that `given` lacks.
+/// The task with the run's options from data.train, else from data.val, else with the defaults.
+/// Throws Error if sources of data.train disagree on an option that `given` does not set.
 json task_of_run(const std::string& name, const RunConfig& c,
                  const std::map<std::string, std::string>& given) {
   json value;
@@ -70,7 +70,7 @@ json task_of_run(const std::string& name, const RunConfig& c,
   return value.is_null() ? json{{"task", name}} : value;
 }
 
-/// What an option is set to: a number or a truth value where it is one, else a word.
+/// The value of an option: a number or boolean if the option is one, else a string.
 json option_value(const std::string& task, const std::string& key, const std::string& text) {
   for (const OptionSpec& option : find_task(task)->options) {
     if (option.name != key || std::holds_alternative<std::string>(option.default_value)) continue;
@@ -131,7 +131,7 @@ void require_finite_scores(const ordered_json& result) {
   }
 }
 
-/// Whether a file has a row as score_task gives them. Of losses that were not finite none is known.
+/// Whether a file's row has the form of score_task's. Rows with non-finite losses do not.
 bool is_row(const ordered_json& row) {
   if (!row.is_object() || !row.contains("length") || !is_row_length(row["length"])) return false;
   for (const char* name : {"loss", "accuracy", "exact_match"}) {
@@ -142,10 +142,10 @@ bool is_row(const ordered_json& row) {
   return true;
 }
 
-/// By length.
+/// Rows by length.
 using Rows = std::map<int64_t, ordered_json>;
 
-/// The scores that the file at `path` has.
+/// The scores in the file at `path`.
 Rows scores_before(const std::string& path, const ordered_json& result) {
   Rows rows;
   for (ordered_json& row : rows_before(path, result, {"scores"})) {

@@ -1,4 +1,4 @@
-// bamtrain export: a checkpoint as a folder for Hugging Face's transformers.
+// bamtrain export: exports a checkpoint as a folder for Hugging Face's transformers.
 
 #include <fmt/format.h>
 

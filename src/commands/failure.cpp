@@ -16,7 +16,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What the system refused to a library, as an Error; null where that is not what it is.
+/// An Error for a resource that the system refused to a library; nullopt for any other failure.
 std::optional<Error> of_the_system(const std::exception& failure) {
   if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
     return out_of_memory("the sizes of model and batch (--dry-run says what a run needs)");
@@ -36,7 +36,7 @@ int report_failure(const std::exception& failure, const std::string& who) {
   const auto* error = refused ? &*refused : dynamic_cast<const Error*>(&failure);
   auto code = error ? error->code() : ExitCode::internal;
   std::string text = error ? error->what() : failure.what();
-  if (!error && standard_output_failed()) {  // {fmt} throws an exception of its own then
+  if (!error && standard_output_failed()) {  // {fmt} then throws its own exception
     code = ExitCode::io;
     text = standard_output_error(0).what();
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What a run that ends before its end says.
+// Error reports of a run that ends early.
 
 #include <exception>
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace bamtrain {
 
-/// Says what ended the program, below what was printed before, and returns the exit code.
+/// Prints what ended the program, after all earlier output, and returns the exit code.
 int report_failure(const std::exception& failure, const std::string& who);
 
-/// Rank 0 says why the run ends, and all end with `code`. No rank ends earlier: a launcher that
-/// sees the exit code of one kills the others.
+/// Rank 0 reports why the run ends, and all ranks end with `code`. No rank ends earlier, because a
+/// launcher that sees one rank's exit code kills the others.
 int end_together(Communicator& comm, ExitCode code, const std::function<void()>& say);
 
 }  // namespace bamtrain

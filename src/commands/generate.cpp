@@ -50,7 +50,7 @@ std::string read_standard_input() {
   return text;
 }
 
-/// The prompt, and what it is called in messages.
+/// The prompt, and its name in messages.
 std::pair<std::string, std::string> read_prompt(const GenerateArguments& arguments) {
   if (arguments.prompt) return {*arguments.prompt, "--prompt"};
   const std::string& path = arguments.prompt_file;
@@ -80,14 +80,14 @@ int run_generate(const GenerateArguments& arguments) {
   const Prompt prompt(tokenizer, start, text, where);
 
   Precision precision = arguments.precision.value_or(c.train.precision);
-  // fp32 whose products a GPU rounded is fp32 here, unless it is asked for.
+  // A run trained in tf32 generates in fp32, unless tf32 is requested.
   if (!arguments.precision && precision == Precision::tf32) precision = Precision::f32;
   const std::unique_ptr<Backend> backend = make_backend(arguments.device, precision, 0);
   std::optional<IncrementalDecoder> model;
   try {
     model.emplace(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
                   prompt.longest(arguments.limits));
-  } catch (const Error& e) {  // of a mechanism that knows no texts of that length
+  } catch (const Error& e) {  // a mechanism does not support texts of that length
     throw e.as(ExitCode::usage, "--max-tokens", kShorterText);
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);
@@ -114,7 +114,7 @@ Command generate_command(CLI::App& app) {
   options->add_option("--tokenizer", arguments->tokenizer,
                       "a tokenizer's file (default: the one that made the shards, looked for as "
                       "a file of its SHA-256 in their folder and the two around it)");
-  // By a function: an empty text is one, too.
+  // A function, because an empty text is a valid value.
   CLI::Option* prompt = options->add_option_function<std::string>(
       "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
       "text to continue; empty: a document from its start");
@@ -147,7 +147,7 @@ Command generate_command(CLI::App& app) {
                 INT64_MAX);
   options->add_option("--stop", arguments->limits.stops, "text to end before (repeatable)")
       ->take_all()
-      ->allow_extra_args(false);  // [END] is no list
+      ->allow_extra_args(false);  // [END] is not a list
   add_overrides(*options, arguments->overrides);
   take_names<Precision>(
       options->add_option("--precision", arguments->precision,

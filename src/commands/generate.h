@@ -1,5 +1,5 @@
 #pragma once
-// bamtrain generate: text after a prompt, from a checkpoint.
+// bamtrain generate: generates text from a prompt with a checkpoint.
 
 #include <cstdint>
 #include <optional>
@@ -13,16 +13,16 @@ namespace bamtrain {
 
 struct GenerateArguments {
   std::string checkpoint, tokenizer;
-  std::optional<std::string> prompt;   // none: `prompt_file`
+  std::optional<std::string> prompt;   // not set: use `prompt_file`
   std::string prompt_file = "-";       // "-": standard input
   std::vector<std::string> overrides;  // of the prior and the scale
-  std::optional<Precision> precision;  // none: as the checkpoint's run
+  std::optional<Precision> precision;  // not set: as the checkpoint's run
   DeviceKind device = DeviceKind::automatic;
   uint64_t seed = 0;
   GenerationLimits limits;
 };
 
-/// Prints the text as it is written. Returns the exit code.
+/// Prints the text while it is generated. Returns the exit code.
 int run_generate(const GenerateArguments& arguments);
 
 }  // namespace bamtrain

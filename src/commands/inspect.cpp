@@ -1,4 +1,4 @@
-// bamtrain inspect: what a checkpoint's attention makes of a prompt, as a page and as tensors.
+// bamtrain inspect: a checkpoint's attention to a prompt, as a page and as tensors.
 
 #include <fmt/format.h>
 
@@ -43,7 +43,8 @@ struct InspectArguments {
   std::vector<std::string> overrides;
 };
 
-/// "1,2,3": integers from 0 to below `end`, which `what` has. Error (ExitCode::usage) at `option`.
+/// Parses "1,2,3": integers from 0 to below `end`, described by `what`. Throws Error
+/// (ExitCode::usage) at `option`.
 std::vector<int64_t> read_integers(const std::string& text, const std::string& option, int64_t end,
                                    const std::string& what) {
   std::vector<int64_t> out;
@@ -72,7 +73,7 @@ void require_prompt(const InspectArguments& arguments) {
               given == 0 ? "none" : "several", "give one");
 }
 
-/// A slip in the name would replace a model, or anything else.
+/// Refuses other files: a typo could replace a model, or anything else.
 void require_replaceable_inspection(const std::string& page, const std::string& tensors) {
   constexpr int64_t kBeginning = 1024;
   const auto refuse = [](const std::string& path) {
@@ -85,10 +86,10 @@ void require_replaceable_inspection(const std::string& page, const std::string& 
   if (!text.empty() && !is_html_page(text, "inspect")) refuse(page);
 }
 
-/// The prompt's ids, what each is called, and where documents begin.
+/// The prompt's ids with their names, and the id that begins documents.
 struct Tokens {
   std::vector<int32_t> ids;
-  std::string text;  // as it is shown
+  std::string text;  // as displayed
   std::vector<std::string> names;
   std::optional<int64_t> document_start;
 };
@@ -126,7 +127,7 @@ Tokens prompt_tokens(const InspectArguments& arguments, const RunConfig& c,
   bool first = true;
   for (const int32_t id : t.ids) {
     const std::string bytes = replace_invalid_utf8(tokenizer.bytes(id, first));
-    // A control piece adds nothing to a text; it has a name.
+    // A control token has no text, so it shows its name.
     t.names.push_back(bytes.empty() ? tokenizer.piece(id) : bytes);
     first = bytes.empty() && first;
   }
@@ -144,7 +145,7 @@ std::vector<int64_t> layers_of(const InspectArguments& arguments, const ModelCon
   return layers;
 }
 
-/// As a run's lines have them.
+/// Values in the form of metrics.jsonl.
 MechanismValues mechanism_values(const ParameterLayout& layout, const Tensor& master_weights) {
   MechanismValues out;
   for (const Parameter& p : layout.all()) {
@@ -167,7 +168,8 @@ void print_heads(const Inspection& found) {
   }
 }
 
-/// Error (ExitCode::nonfinite) where losses of the prompt are none. The last token has no target.
+/// Throws Error (ExitCode::nonfinite) if a loss of the prompt is not finite. The last token has no
+/// target.
 void require_numbers(const Inspection& found, const std::string& checkpoint) {
   for (size_t i = 0; i + 1 < found.losses.size(); ++i) {
     if (std::isfinite(found.losses[i])) continue;
@@ -208,13 +210,13 @@ int run_inspect(const InspectArguments& arguments) {
   int64_t bytes = 0;
   try {
     bytes = inspection_bytes(request);
-  } catch (const Error& e) {  // of a mechanism that knows no text of that length
+  } catch (const Error& e) {  // a mechanism does not support a text of that length
     throw e.as(ExitCode::usage, option, "shorten it");
   }
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   check_memory(backend->memory(), layout, checked_add(bytes, 4 * kMostMapBytes, option),
                "memory of a model, its attention and a page (" + option + ")", kShorterPrompt);
-  AtomicFile page(page_path);  // a path that cannot be written is found before the work
+  AtomicFile page(page_path);  // opened first, so that an unwritable path fails before the work
   Arena arena;
   const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   const Inspection found = inspect(request, master_weights);
@@ -254,7 +256,7 @@ Command inspect_command(CLI::App& app) {
       "attention to a prompt, layer by layer and head by head, on the CPU in fp32: a page to read, "
       "OUTPUT.html, and its numbers, OUTPUT.safetensors");
   options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
-  // By functions: an empty text is one, too.
+  // Functions, because an empty text is a valid value.
   options->add_option_function<std::string>(
       "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
       fmt::format("text to read, {} tokens at most", kMostInspected));

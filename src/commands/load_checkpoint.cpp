@@ -17,12 +17,12 @@ namespace bamtrain {
 
 namespace {
 
-/// "NAME of shape (4, 16)"; "none" for a parameter that is not there.
+/// "NAME of shape (4, 16)"; "none" for a missing parameter.
 std::string describe(const Parameter* p) {
   return p ? p->name + " of shape " + shape_text(p->shape) : "none";
 }
 
-/// Error (ExitCode::config) naming the first parameter that only one of the layouts has.
+/// Throws Error (ExitCode::config) naming the first parameter that only one of the layouts has.
 void require_same_parameters(const ParameterLayout& before, const std::string& priors_before,
                              const ParameterLayout& now, const std::string& priors_now) {
   const auto require_same = [&](const Parameter* was, const Parameter* is) {
@@ -46,7 +46,7 @@ RunConfig stored_config(const nlohmann::json& state, const std::string& file,
   }
   try {
     return read_run_config_text(state["config"].dump(), where, {}, ConfigUse::evaluation);
-  } catch (const Error& e) {  // nobody wrote it by hand
+  } catch (const Error& e) {  // no user wrote this config
     if (e.code() != ExitCode::config) throw;
     throw e.as(ExitCode::checkpoint, e.where(), remedy);
   }
@@ -57,12 +57,12 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   const RunConfig trained = stored_config(checkpoint.state, state, "use another checkpoint");
   RunConfig c = read_run_config_text(checkpoint.state["config"].dump(), state + ": config",
                                      overrides, ConfigUse::evaluation);
-  // What evaluation replaces where neither it nor the training has parameters.
+  // Evaluation may replace these if neither the new one nor the trained one has parameters.
   struct Replaceable {
     const char *path, *plural;
     ParameterGroup group;
     std::string before, now;
-    std::string key = {};  // the first that differs; empty: none does
+    std::string key = {};  // the first that differs; empty if none differs
   } replaceable[] = {
       {"model.attention.scale", "scales", ParameterGroup::scale,
        trained.model.attention.scale.name(), c.model.attention.scale.name()},
@@ -85,7 +85,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
                 key, "remove it");
   }
   const ParameterLayout before(trained.model, trained.data.sequence_length);
-  // Names first: the memory and time that a model takes are what a state says, true or not.
+  // Names first: the state determines a model's memory and time, whether it is right or wrong.
   check_tensors(SafetensorsFile::open(checkpoint.model_file()),
                 model_tensors(before, Tensor(nullptr, Dtype::f32, {before.elements()})));
   const ParameterLayout now(c.model, c.data.sequence_length);
@@ -147,7 +147,7 @@ Tensor load_master_weights(const Checkpoint& checkpoint, const ParameterLayout& 
   read_tensors(SafetensorsFile::open(checkpoint.model_file()),
                model_tensors(layout, host.tensor()));
   for (const Parameter& p : layout.all()) {
-    // Another prior may allow less than that of the training.
+    // Another prior may allow a smaller range than the trained one.
     check_values(p, host.tensor().slice(0, p.offset, p.size).ptr<float>(), checkpoint.model_file(),
                  p.group == ParameterGroup::prior
                      ? "remove --set model.attention.prior, or use another checkpoint"

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// " +- 0.0123" of the error under `key`; "" where it is unknown.
+/// " +- 0.0123" for the error under `key`; "" if it is unknown.
 std::string error_text(const ordered_json& row, const char* key, int decimals) {
   if (row[key].is_null()) return "";
   return plus_minus(row[key].get<double>(), decimals);
@@ -24,7 +24,7 @@ std::string error_text(const ordered_json& row, const char* key, int decimals) {
 
 bool is_packed(const ordered_json& result) { return result["text"] == "packed"; }
 
-/// The longest length that the rows are of.
+/// The longest length of the rows.
 int64_t longest_of(const ordered_json& result) {
   for (const char* protocol : {"windows", "last", "short"}) {
     if (result.contains(protocol)) return result[protocol].back()["length"].get<int64_t>();
@@ -32,7 +32,7 @@ int64_t longest_of(const ordered_json& result) {
   return result["bins"].back()["to"].get<int64_t>();
 }
 
-/// What the errors beside the figures are, and are not.
+/// Explains what the printed errors include and what they do not.
 void explain_errors(bool known, bool unknown, bool packed) {
   const char* const cluster = packed ? "stretch" : "document";
   if (known) {
@@ -70,7 +70,7 @@ void print_perplexity_row(const ordered_json& row, const std::string& place) {
              row["tokens"].get<int64_t>(), clusters_text(row), bits);
 }
 
-/// "a, b" of a list, the text of what is none.
+/// "a, b" for a list, else the text of the value.
 std::string value_text(const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();

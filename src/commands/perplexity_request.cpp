@@ -1,4 +1,4 @@
-// What bamtrain eval, and the end of a run, ask of perplexity against length.
+// The perplexity requests of bamtrain eval and of the end of a run.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What the paper's protocol sets, or where none is named the defaults.
+/// What the paper's protocol sets; the defaults without a protocol.
 PaperProtocol protocol_of(const EvalArguments& a, const RunConfig& c) {
   if (a.protocol.empty()) return {};
   return paper_protocol(a.protocol, c.data.sequence_length, ascending(a.lengths),
@@ -24,7 +24,7 @@ PaperProtocol protocol_of(const EvalArguments& a, const RunConfig& c) {
   throw Error(ExitCode::usage, option, use, "--text " + name_of(text), "remove one of the two");
 }
 
-/// Error for options that the text has no use for.
+/// Throws Error for options that do not apply to the kind of text.
 void check_use(const EvalArguments& a, PerplexityText text, DocumentMarks marks) {
   if (text != PerplexityText::packed && a.document_marks) {
     refuse_option("--document-marks", "packed text", text);
@@ -53,7 +53,7 @@ int64_t document_start(const EvalArguments& a, const RunConfig& c, const ShardSe
                   "; eval takes --document-start too; or evaluate shards with a manifest");
 }
 
-/// The ids that begin and end documents. A manifest may say that nothing ends them.
+/// The ids that begin and end documents. A manifest may say that no id ends them.
 std::vector<int64_t> document_marks(const EvalArguments& a, const RunConfig& c,
                                     const ShardSet& shards) {
   std::vector<int64_t> out = {document_start(a, c, shards)};

@@ -38,15 +38,15 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kRetrieval = "retrieval";  // the figure that is of no run
+constexpr const char* kRetrieval = "retrieval";  // the figure of an evaluation, not of a run
 
-/// From the root, without a slash at the end.
+/// The absolute path without a trailing slash.
 fs::path whole_path(const std::string& folder) {
-  std::error_code ignored;  // a working folder that is gone
+  std::error_code ignored;  // fails if the working folder is gone
   return fs::absolute(folder + "/", ignored).lexically_normal().parent_path();
 }
 
-/// The config of a run's newest checkpoint; none where there is no checkpoint.
+/// The config of a run's newest checkpoint; nullopt without a checkpoint.
 std::optional<RunConfig> newest_config(const std::string& folder) {
   const std::string remedy = "restore the checkpoint from a copy, or remove it";
   const std::optional<UnverifiedState> newest = newest_state(folder, remedy);
@@ -54,7 +54,7 @@ std::optional<RunConfig> newest_config(const std::string& folder) {
   return stored_config(newest->state, newest->path, remedy);
 }
 
-/// A run as the command line names it.
+/// A run named on the command line.
 struct NamedRun {
   explicit NamedRun(const std::string& path)
       : folder(path), reader(path), config(newest_config(path)) {}
@@ -64,8 +64,8 @@ struct NamedRun {
   std::optional<RunConfig> config;
 };
 
-/// The config without its seed, and without what only says where a run writes and how it is
-/// followed: what evaluation measures stays.
+/// The config without its seed and without keys that only say where a run writes and what it logs.
+/// Keys of evaluation stay.
 std::string recipe_of(const RunConfig& config) {
   json recipe = resolved_json(config);
   for (const char* key : {"seed", "name", "out_dir", "checkpoint", "log", "sample"}) {
@@ -86,7 +86,7 @@ ReportedRun reported(const std::string& name, const std::string& folder, const R
   return run;
 }
 
-/// Keys in which configs differ from the first one's, but those that only say which run it is.
+/// Keys in which configs differ from the first one, except those that only identify the run.
 std::vector<ConfigDifference> differences(const std::list<NamedRun>& runs) {
   std::vector<json> configs;
   for (const NamedRun& run : runs) {
@@ -118,22 +118,22 @@ std::vector<ConfigDifference> differences(const std::list<NamedRun>& runs) {
 struct ReportArguments {
   std::vector<std::string> runs;
   std::string output;
-  std::optional<std::string> figure;  // none: the page
+  std::optional<std::string> figure;  // not set: the page
   double width = kFigureWidth;
 };
 
 void refuse_repeated(const std::vector<std::string>& folders) {
   std::set<fs::path> seen;
   for (const std::string& folder : folders) {
-    std::error_code error;  // a folder that cannot be read shows when it is
+    std::error_code error;  // reading the folder later reports the error
     const fs::path path = fs::weakly_canonical(folder, error);
     if (error || seen.insert(path).second) continue;
     throw Error(ExitCode::usage, "RUN", "each run once", folder + " again", "remove it");
   }
 }
 
-/// Error (ExitCode::usage) where the name ends as another format's does: no program opens a
-/// picture.pdf that holds SVG. Other names with dots are names: "bam-0.1".
+/// Throws Error (ExitCode::usage) for another format's extension: no program opens a picture.pdf
+/// that contains SVG. Other names with dots are accepted: "bam-0.1".
 void require_extension(const std::string& path, bool figure) {
   std::string extension = fs::path(path).extension().string();
   if (extension.empty() && fs::path(path).filename().string().starts_with('.')) {
@@ -159,7 +159,7 @@ void require_extension(const std::string& path, bool figure) {
                      : "write " + name + "; --figure NAME writes one chart as SVG");
 }
 
-/// A slip in the place of the file's name would replace what a run has written.
+/// Refuses other files: a typo could replace what a run has written.
 void require_replaceable_report(const ReportArguments& arguments) {
   constexpr int64_t kBeginning = 1024;
   const std::string& path = arguments.output;
@@ -176,10 +176,10 @@ void require_replaceable_report(const ReportArguments& arguments) {
       path + ", which is none", "choose another name, or remove the file");
 }
 
-/// The folders without those around them that all have in common.
+/// The folders without their common parents.
 std::vector<std::string> distinct_ends(const std::vector<std::string>& folders) {
   std::vector<std::vector<std::string>> parts;
-  size_t common = SIZE_MAX;  // of all but their last
+  size_t common = SIZE_MAX;  // leading parts common to all, never the last part
   for (const std::string& folder : folders) {
     parts.emplace_back();
     for (const fs::path& part : whole_path(folder)) parts.back().push_back(part.string());
@@ -196,7 +196,7 @@ std::vector<std::string> distinct_ends(const std::vector<std::string>& folders) 
   return out;
 }
 
-/// What each run is called: its label where all differ, else its folder.
+/// The name of each run: its label if all labels differ, else its folder.
 std::vector<std::string> names_of(const std::list<NamedRun>& runs) {
   std::vector<std::string> labels, folders;
   for (const NamedRun& run : runs) {
@@ -207,7 +207,7 @@ std::vector<std::string> names_of(const std::list<NamedRun>& runs) {
   return different.size() == runs.size() ? labels : distinct_ends(folders);
 }
 
-/// A map of a file that an evaluation has written: not of a run.
+/// Draws a map from an evaluation's file, not from a run.
 int report_retrieval(const ReportArguments& arguments) {
   if (arguments.runs.size() != 1) {
     throw Error(ExitCode::usage, "RUN",
@@ -225,8 +225,8 @@ int run_report(const ReportArguments& arguments) {
   require_replaceable_report(arguments);
   if (arguments.figure == kRetrieval) return report_retrieval(arguments);
   refuse_repeated(arguments.runs);
-  AtomicFile output(arguments.output);  // a path that cannot be written is found before the work
-  std::list<NamedRun> runs;             // readers stay where they are
+  AtomicFile output(arguments.output);  // opened first, so that an unwritable path fails early
+  std::list<NamedRun> runs;             // a list, so that readers keep their addresses
   for (const std::string& folder : arguments.runs) runs.emplace_back(folder);
   const std::vector<std::string> names = names_of(runs);
   std::vector<ReportedRun> all;
@@ -266,9 +266,9 @@ int64_t LiveReport::bytes(const RunConfig& config) {
     if (is_mechanism(p.group) && size <= kMostOfALine) numbers += size;
   }
   numbers = std::min(numbers, kMostOfAll);
-  // As text, as JSON, as read and as kept.
+  // Each number as text, as JSON, as read and as kept.
   constexpr size_t kOfANumber = 24 + sizeof(json) + 2 * sizeof(double);
-  // As computed, as drawn, and as text in a figure and in the page.
+  // Each point as computed, as drawn, and as text in a figure and in the page.
   constexpr int64_t kOfAPoint = 2 * int64_t{sizeof(Point)} + 2 * 16;
   const int64_t curves = checked_mul(most_curve_points(config.model), kOfAPoint, "model.heads");
   return checked_add(MetricsHistory::kBytes + static_cast<int64_t>(numbers * kOfANumber), curves,

@@ -1,5 +1,5 @@
 #pragma once
-// report.html: of a run while it trains, and of several, by bamtrain report.
+// report.html: for one run while it trains, and for several with bamtrain report.
 
 #include <optional>
 #include <string>
@@ -10,27 +10,27 @@
 
 namespace bamtrain {
 
-/// What a run in `folder` is called: its name; without one, the folder's.
+/// The label of a run in `folder`: its name, or else the folder's.
 std::string run_label(const RunConfig& config, const std::string& folder);
 
-/// OUT/report.html of a run that trains in this process. Reads of metrics.jsonl only what was added
-/// since it was drawn last, and keeps of that what a picture shows.
+/// OUT/report.html of a run that trains in this process. Reads only the new part of metrics.jsonl
+/// and keeps only what the charts show.
 class LiveReport {
  public:
   explicit LiveReport(const RunConfig& config);
 
-  /// The memory that it takes at most, however long the run: the history of metrics, the last
-  /// parameters of mechanisms with the line that has them, and the curves of priors.
+  /// An upper bound of its memory for a run of any length: the history of metrics, the last
+  /// parameters of mechanisms with their line, and the curves of priors.
   static int64_t bytes(const RunConfig& config);
 
-  /// Draws it anew. A run of days does not end for a picture: what goes wrong is told to `warn`.
+  /// Redraws the page. Failures go to `warn`: a chart must not end a run of days.
   void draw(const Warn& warn);
 
   std::string path() const { return config_.out_dir + "/report.html"; }
 
  private:
   RunConfig config_;
-  std::optional<RunReader> reader_;  // since the run has a metrics.jsonl
+  std::optional<RunReader> reader_;  // set once the run has a metrics.jsonl
 };
 
 }  // namespace bamtrain

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// "exact match" of "exact_match".
+/// "exact match" for "exact_match".
 std::string in_words(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
@@ -107,7 +107,7 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
     const auto task = row["task"].get<std::string>();
     if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) {
       if (!is_ruler_task(task)) continue;
-      tasks_.push_back(task);  // of an earlier call that asked for others
+      tasks_.push_back(task);  // from an earlier call with other tasks
     }
     const Place place =
         place_of(task, length == row.end() ? std::nullopt : std::optional(length->get<int64_t>()));

@@ -1,6 +1,6 @@
 #pragma once
-// What bamtrain eval --task passkey and --task niah share: a model that reads prompts in ids of its
-// tokenizer, and a result that grows by rows.
+// Shared by bamtrain eval --task passkey and --task niah: a model that reads prompts in ids of its
+// tokenizer, and a result written row by row.
 
 #include <map>
 #include <memory>
@@ -20,29 +20,28 @@
 
 namespace bamtrain {
 
-/// The checkpoint that `arguments` name.
+/// The checkpoint to evaluate, with its tokenizer and backend.
 class RetrievalModel {
  public:
-  /// Takes no memory for weights yet. `tokenizer`: its path; empty: it is looked for, and where the
-  /// run's data do not say which it was, that of a passkey task which the run was trained on.
-  /// `writes`: it is asked to continue texts. Errors as open_checkpoint, trained_config,
-  /// check_causal_lm, open_tokenizer, eval_backend, and where it writes as
-  /// check_incremental_decoding.
+  /// Does not allocate weights yet. `tokenizer`: its path. If empty, it is searched for; if the
+  /// run's data do not name it, that of a passkey task in the training data is used. `writes`: the
+  /// model will generate text. Errors as open_checkpoint, trained_config, check_causal_lm,
+  /// open_tokenizer, eval_backend, and if `writes` as check_incremental_decoding.
   RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer, bool writes);
 
   const RunConfig& config() const { return config_; }
   TextIds ids() const { return {*tokenizer_, document_start_}; }
 
-  /// Error (ExitCode::device) where `bytes` and its weights are more than there is.
+  /// Throws Error (ExitCode::device) if `bytes` plus the weights do not fit in memory.
   void check_memory(int64_t bytes) const;
-  /// Reads the weights. Errors as load_master_weights.
+  /// Loads the weights. Errors as load_master_weights.
   void load();
-  /// Before load() for sizes alone.
+  /// Before load() only for sizes.
   ScoredModel scored() const {
     return {config_.model, config_.data.sequence_length, *backend_, activation_dtype(precision_),
             master_weights_};
   }
-  /// The head of a result: all but its scores.
+  /// The head of a result: everything except its scores.
   nlohmann::ordered_json facts(const nlohmann::ordered_json& task, int64_t samples,
                                uint64_t seed) const;
 
@@ -57,25 +56,26 @@ class RetrievalModel {
   Tensor master_weights_;
 };
 
-/// Rows as retrieval_row() gives them, behind their "task" and "length", under "scores", and where
-/// they have depths "depths": of each task depth_means(). Written to --output after every row, each
-/// time as a whole. What a file there has of the same result is not asked for again, and stays.
+/// "scores" holds rows as retrieval_row() returns them, each after its "task" and "length".
+/// "depths" holds the depth_means() of each task that has depths. The whole file is rewritten to
+/// --output after every row. Rows that a file there has for the same result are kept and not
+/// measured again.
 class RetrievalResult {
  public:
-  /// `names` of the scores, the first that of the map. Error (ExitCode::io) for an --output that
-  /// cannot be written.
+  /// `names` are the scores' names, the first that of the map. Throws Error (ExitCode::io) if
+  /// --output is not writable.
   RetrievalResult(const std::string& output, nlohmann::ordered_json facts,
                   std::vector<TextTaskPart> parts, std::vector<std::string> names, int64_t depths);
 
   bool has(size_t part) const { return rows_.contains(place_of(part)); }
   void put(size_t part, const nlohmann::ordered_json& scores);
-  /// Writes the file once more and prints a line for each row, and maps by depth.
+  /// Writes the file once more and prints a line per row, and maps by depth.
   void finish();
-  /// Of a part that is being computed, for a terminal on standard error; no longer than this.
+  /// Progress of a part that is being computed, on standard error. Must not outlive this object.
   TaskProgress progress(size_t part) const;
 
  private:
-  /// Of a row in the result: its task's among all, its length.
+  /// The place of a row: the index of its task in tasks_, and its length.
   using Place = std::pair<size_t, std::optional<int64_t>>;
 
   Place place_of(const std::string& task, std::optional<int64_t> length) const;
@@ -86,8 +86,8 @@ class RetrievalResult {
 
   std::string output_;
   nlohmann::ordered_json facts_;
-  std::vector<TextTaskPart> parts_;  // those that are asked for
-  std::vector<std::string> tasks_;   // of them, in their order; then those that the file has too
+  std::vector<TextTaskPart> parts_;  // the requested parts
+  std::vector<std::string> tasks_;   // their tasks in order, then further tasks in the file
   std::vector<std::string> names_;
   int64_t depths_;
   std::map<Place, nlohmann::ordered_json> rows_;

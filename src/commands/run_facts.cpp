@@ -24,7 +24,7 @@ std::string model_text(const ModelConfig& m) {
                      count_text(m.vocab));
 }
 
-/// "a, b" of those that are not empty.
+/// "a, b", skipping empty parts.
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() || part.empty() ? "" : ", ") + part;

@@ -1,5 +1,5 @@
 #pragma once
-// The facts with which a run's page begins.
+// The facts at the top of a run's page.
 
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace bamtrain {
 
-/// Of its config (null: before the first checkpoint), of its metrics, and of what it was started
-/// on, as far as starts.json says that. What is not known is left out.
+/// Facts of its config (null before the first checkpoint), of its metrics, and of its hardware and
+/// software as far as starts.json records them. Unknown facts are left out.
 std::vector<RunFact> run_facts(const RunConfig* config, const RunRecord& record);
 
 }  // namespace bamtrain

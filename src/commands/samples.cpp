@@ -17,7 +17,7 @@ TokenizerSource tokenizer_source(const RunConfig& c) {
           ExitCode::config};
 }
 
-/// A text of the run's model, with its backend.
+/// A decoder of the run's model, with its backend.
 struct Text {
   std::unique_ptr<Backend> backend = make_cpu_backend();
   IncrementalDecoder model;
@@ -48,7 +48,7 @@ Samples::Samples(const RunConfig& config)
   int64_t needed = 0;
   try {
     needed = bytes();
-  } catch (const Error& e) {  // of a mechanism that knows no texts of that length
+  } catch (const Error& e) {  // a mechanism does not support texts of that length
     throw e.as(ExitCode::config, "sample.max_tokens", "lower it, or shorten sample.prompts");
   }
   host_memory().check_fits(needed);

@@ -1,5 +1,5 @@
 #pragma once
-// Texts that a model writes while it is trained: samples.jsonl.
+// Texts that the model generates during training: samples.jsonl.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -12,18 +12,18 @@ namespace bamtrain {
 
 class Samples {
  public:
-  /// Opens the tokenizer, which sample.tokenizer or the shards' manifest names, and reads the
-  /// prompts. What lines() would refuse shows here: Error (data, config, usage, io) as
-  /// open_tokenizer, Prompt and IncrementalDecoder, and (device) where there is too little memory.
+  /// Opens the tokenizer named by sample.tokenizer or the shards' manifest, and reads the prompts.
+  /// Whatever lines() would refuse fails here: throws Error (data, config, usage, io) as
+  /// open_tokenizer, Prompt and IncrementalDecoder, and (device) if there is too little memory.
   /// REQUIRES: config.sample has prompts.
   explicit Samples(const RunConfig& config);
 
-  /// Host memory that lines() takes while it runs.
+  /// Host memory that lines() uses while it runs.
   int64_t bytes() const;
 
-  /// {"step", "prompt", "text"} for each prompt, from master weights in host memory. In fp32 on the
-  /// CPU, whatever the run computes with. A pure function of the master weights, the step and the
-  /// config.
+  /// Returns {"step", "prompt", "text"} for each prompt, from master weights in host memory.
+  /// Computes in fp32 on the CPU, whatever the run uses. A pure function of the master weights, the
+  /// step and the config.
   std::vector<nlohmann::ordered_json> lines(int64_t step, const Tensor& master_weights) const;
 
  private:

@@ -1,4 +1,4 @@
-// bamtrain study: trains the runs of a study and tabulates what they gave.
+// bamtrain study: trains the runs of a study and tabulates their results.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,10 +39,11 @@ namespace {
 struct StudyArguments {
   std::string file;
   bool dry_run = false;
-  int64_t jobs = 0;  // 0: one for each GPU, or one
+  int64_t jobs = 0;  // 0: one per GPU, or one
 };
 
-/// The GPUs that children may use, as CUDA_VISIBLE_DEVICES names them; none where runs use none.
+/// The GPUs that child processes may use, as CUDA_VISIBLE_DEVICES names them; empty if no run uses
+/// one.
 std::vector<std::string> gpus_of(const std::vector<StudyRun>& runs) {
   std::vector<std::string> gpus;
 #ifdef BAMTRAIN_CUDA
@@ -71,7 +72,7 @@ double flops_of(const StudyRun& run) {
          static_cast<double>(c.train.tokens_per_step) * static_cast<double>(last_step(c.train));
 }
 
-/// The lengths that runs were trained at.
+/// The training lengths of the runs.
 std::vector<int64_t> trained_lengths(const std::vector<StudyRun>& runs) {
   std::vector<int64_t> lengths;
   for (const StudyRun& run : runs) {
@@ -85,8 +86,8 @@ std::vector<int64_t> trained_lengths(const std::vector<StudyRun>& runs) {
   return lengths;
 }
 
-/// Error naming the first run that is to be trained and whose data cannot be opened, before others
-/// are trained in vain.
+/// Throws Error naming the first run to train whose data cannot be opened, before other runs are
+/// trained in vain.
 void check_data(const Study& study, const std::vector<StudyRun>& runs) {
   std::set<std::pair<std::string, int64_t>> opened;
   const auto open = [&](const StudyRun& run, const char* key, const std::string& path) {
@@ -102,7 +103,7 @@ void check_data(const Study& study, const std::vector<StudyRun>& runs) {
     const RunState::Kind kind = state_of(study, run).kind;
     if (kind != RunState::Kind::to_do && kind != RunState::Kind::begun) continue;
     for (const DataSource& source : run.config.data.train.list) {
-      if (!run.inputs.training.is_null()) break;  // all were opened
+      if (!run.inputs.training.is_null()) break;  // all sources were opened
       open(run, "data.train", source.path);
       if (!source.task || !source.task->options.has("path")) continue;
       const InputFile readable(source.task->options.text("path"), ExitCode::io,
@@ -118,11 +119,11 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-/// A file that says of which study a folder is.
+/// A file that names the study that a folder belongs to.
 constexpr const char* kStudyFile = "/study.json";
 constexpr int64_t kMostStudyFileBytes = 1 << 20;
 
-/// Error (ExitCode::config) where the folder has another study's tables.
+/// Throws Error (ExitCode::config) if the folder has another study's tables.
 void check_folder(const Study& study) {
   const std::string path = study.out_dir + kStudyFile;
   std::error_code ignored;
@@ -138,8 +139,8 @@ void check_folder(const Study& study) {
               "name another folder, or remove " + path + " if it was this one's earlier name");
 }
 
-/// Error (ExitCode::config) for the first whose folder has a run of another configuration: it would
-/// fail in any case, and tables without it take the place of those with it.
+/// Throws Error (ExitCode::config) for the first run whose folder has another configuration's run.
+/// It would fail anyway, and tables without it would replace those with it.
 void check_others(const Study& study, const std::vector<StudyRun>& runs) {
   for (const StudyRun& run : runs) {
     const RunState state = state_of(study, run);
@@ -150,7 +151,7 @@ void check_others(const Study& study, const std::vector<StudyRun>& runs) {
   }
 }
 
-/// Nothing, but held by one process at a time: tables of more runs come after those of fewer.
+/// A lock held by one process at a time, so that tables of more runs come after those of fewer.
 class TablesLock {
  public:
   explicit TablesLock(const std::string& folder)
@@ -168,8 +169,8 @@ class TablesLock {
   int folder_;
 };
 
-/// Whether an earlier call trained the run with another configuration, which the tables are then
-/// of.
+/// Whether an earlier call trained the run with another configuration; the tables then show that
+/// one.
 bool was_of_another_configuration(const Study& study, const StudyRun& run) {
   constexpr int64_t kMostConfigBytes = int64_t{1} << 26;
   const std::string path = config_file(study, run);
@@ -179,10 +180,10 @@ bool was_of_another_configuration(const Study& study, const StudyRun& run) {
   return nlohmann::json::parse(text, nullptr, false) != nlohmann::json(run.resolved);
 }
 
-/// Writes the tables of a study, again and again.
+/// Writes the tables of a study repeatedly.
 class StudyTables {
  public:
-  /// Before a run of this call begins.
+  /// Construct before a run of this call begins.
   StudyTables(const Study& study, const std::vector<StudyRun>& runs)
       : study_(study),
         runs_(runs),
@@ -190,8 +191,9 @@ class StudyTables {
           return was_of_another_configuration(study, run);
         })) {}
 
-  /// Of what is there now. Tables of more runs stay where the results of one of them are gone or
-  /// damaged, which is said once of a run. Error (ExitCode::io).
+  /// Writes the tables of the current results. Keeps existing tables with more runs if the results
+  /// of one of them are missing or damaged, and reports that once per run. Throws Error
+  /// (ExitCode::io).
   void write() {
     const TablesLock lock(study_.out_dir);
     const StudyTable table = table_of(study_, runs_);
@@ -214,8 +216,8 @@ class StudyTables {
  private:
   std::string runs_file() const { return study_.out_dir + "/runs.csv"; }
 
-  /// Where the tables there have more runs than `now`: the first of theirs whose results nobody has
-  /// any more. Null: none.
+  /// If the existing tables have more runs than `now`: the first of these runs whose results are
+  /// missing or damaged. Otherwise null.
   const StudyRun* lost_run(const StudyTable& now) const {
     constexpr int64_t kMostTableBytes = int64_t{1} << 30;
     std::error_code ignored;
@@ -238,17 +240,17 @@ class StudyTables {
 
   const Study& study_;
   const std::vector<StudyRun>& runs_;
-  bool of_these_;               // the tables there are of runs with these configurations
-  std::set<std::string> told_;  // labels
+  bool of_these_;               // whether the existing tables are of these configurations
+  std::set<std::string> told_;  // labels of lost runs already reported
 };
 
-/// Error (ExitCode::io) for the first folder that the study would make and could not.
+/// Throws Error (ExitCode::io) for the first folder that the study needs and cannot create.
 void check_places(const Study& study, const std::vector<StudyRun>& runs) {
   std::vector<std::string> folders = {study.out_dir};
   for (const char* part : {"configs", "logs", "diverged"}) {
     folders.push_back(study.out_dir + "/" + part);
   }
-  bool to_do = false;  // one that has ended may lie where nobody writes any more
+  bool to_do = false;  // finished runs may be in folders that are no longer writable
   for (const StudyRun& run : runs) {
     const RunState::Kind kind = state_of(study, run).kind;
     to_do |= kind == RunState::Kind::to_do || kind == RunState::Kind::begun;
@@ -264,7 +266,7 @@ void check_places(const Study& study, const std::vector<StudyRun>& runs) {
   }
 }
 
-/// Seconds of steps that a run took so far; 0: its metrics.jsonl does not say.
+/// The training time of a run so far, in seconds; 0 if its metrics.jsonl does not say.
 double seconds_of(const StudyRun& run) try {
   RunReader reader(run.folder);
   const auto& lines = reader.update().metrics.lines();
@@ -273,7 +275,7 @@ double seconds_of(const StudyRun& run) try {
   return 0;
 }
 
-/// How many runs there are, what is done, and how long the rest takes. Returns the exit code.
+/// Prints the number of runs, their states and the estimated time left. Returns the exit code.
 int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) {
   double flops_done = 0, seconds_done = 0, flops_open = 0;
   int to_do = 0, done = 0, diverged = 0, other = 0, damaged = 0;
@@ -342,7 +344,7 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
   }
   const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
   const double rate = measure_peak_matmul(*backend, activation_dtype(first.config.train.precision));
-  // Runs share the cores of one machine; GPUs they have to themselves.
+  // On a CPU, runs share the machine's cores; each GPU run has its own GPU.
   const double together = backend->memory().on_host() ? 1 : std::min(jobs, to_do);
   print_status(
       fmt::format("training takes {} at least, at the rate of matrix products ({:.4g} FLOP/s)\n",
@@ -351,7 +353,7 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
 }
 
 int run(const StudyArguments& arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // runs go on where nobody reads what is told of them
+  std::signal(SIGPIPE, SIG_IGN);  // keep training if nobody reads the output
   const Study study = read_study(arguments.file);
   check_folder(study);
   const std::vector<StudyRun> runs = runs_of(study);
@@ -360,7 +362,7 @@ int run(const StudyArguments& arguments) {
   settings.gpus = gpus_of(runs);
   settings.jobs = arguments.jobs > 0 ? static_cast<int>(arguments.jobs)
                                      : std::max(1, static_cast<int>(settings.gpus.size()));
-  // More runs than GPUs share them in turn.
+  // If there are more jobs than GPUs, they share the GPUs in turn.
   for (size_t i = 0;
        !settings.gpus.empty() && settings.gpus.size() < static_cast<size_t>(settings.jobs); ++i) {
     settings.gpus.push_back(settings.gpus[i]);

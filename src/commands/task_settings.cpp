@@ -12,7 +12,7 @@ std::map<std::string, std::string> task_settings(const std::vector<std::string>&
     if (equals == std::string::npos || equals == 0) {
       throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value behind =");
     }
-    if (first_invalid_utf8(setting) != std::string::npos) {  // results in JSON name it
+    if (first_invalid_utf8(setting) != std::string::npos) {  // results name it in JSON
       throw Error(ExitCode::usage, "--task-set", "KEY=VALUE in UTF-8", setting,
                   "rename the file, or link to it by another name");
     }

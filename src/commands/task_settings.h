@@ -7,6 +7,7 @@
 
 namespace bamtrain {
 
-/// KEY=VALUE, of each key the last. Error (ExitCode::usage): no value, no key, or no UTF-8.
+/// Parses KEY=VALUE; the last of equal keys wins. Throws Error (ExitCode::usage) for a missing key
+/// or value, and for invalid UTF-8.
 std::map<std::string, std::string> task_settings(const std::vector<std::string>& settings);
 }  // namespace bamtrain

@@ -44,7 +44,7 @@ const std::string& word_of(const OptionSpec& spec, const std::string& text,
               did_you_mean(text, known, "use one of them"));
 }
 
-/// Those of "a,b"; all of "all".
+/// Parses "a,b"; "all" selects all choices.
 StringList list_of(const OptionSpec& spec, const std::string& text) {
   if (text == "all") return spec.choices;
   StringList words;
@@ -70,7 +70,7 @@ const TextTaskInfo& info_of(const EvalArguments& arguments) {
   return *info;
 }
 
-/// Error where --output would replace what is measured on.
+/// Throws Error if --output would replace a file that the task reads.
 void check_apart(const EvalArguments& arguments, const Options& options) {
   for (const char* const read : {"file", "shots_file", "haystack", "tokenizer"}) {
     if (arguments.output.empty() || !options.has(read) || options.text(read).empty()) continue;

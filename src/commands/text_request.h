@@ -1,7 +1,6 @@
 #pragma once
-// What bamtrain eval asks of a task of texts: its options by --task-set, under the names and with
-// the values that eval.tasks of a configuration has; lengths, samples and seed by options of their
-// own.
+// The requests of bamtrain eval for a task of texts. --task-set sets its options, with the names
+// and values of eval.tasks in a configuration; lengths, samples and seed have their own options.
 
 #include "commands/eval.h"
 #include "core/error.h"
@@ -10,16 +9,16 @@
 
 namespace bamtrain {
 
-/// Those that --task-set gives. Error (ExitCode::usage) for what is no option of the task, or no
-/// value of one. REQUIRES: arguments.task is one of text_task_names().
+/// The options set by --task-set. Throws Error (ExitCode::usage) for an unknown option or an
+/// invalid value. REQUIRES: arguments.task is one of text_task_names().
 Options text_settings(const EvalArguments& arguments);
 
-/// With `settings` in place of `defaults`, which are all options. Error (ExitCode::usage), at the
-/// option, for what must not be, or not together.
+/// The request with `settings` overriding `defaults`, which has all options. Throws Error
+/// (ExitCode::usage), at the option, for an invalid value or combination.
 TextTaskRequest text_request(const EvalArguments& arguments, const Options& settings,
                              const Options& defaults);
 
-/// What a task refuses at "{KEY}", said of the option that asked for it; other errors as they are.
+/// Turns an error at "{KEY}" into one at the option that set it; returns other errors unchanged.
 Error at_option(const Error& e);
 
 }  // namespace bamtrain

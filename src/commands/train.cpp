@@ -41,8 +41,8 @@ namespace bamtrain {
 
 namespace {
 
-/// Takes the lengths that no document has out of the evaluation at the end, and says which; all of
-/// it where none is left. Error: what that evaluation would refuse.
+/// Removes lengths that no document has from the final evaluation and returns a message about them.
+/// Removes the evaluation if no length remains. Throws the Errors that the evaluation would.
 std::string leave_out_final_lengths(RunConfig* c, std::optional<EvalArguments>* last) {
   const ShardSet shards = ShardSet::open(c->data.val, c->model.vocab);
   PerplexityRequest request = request_of(**last, *c, shards);
@@ -61,7 +61,7 @@ std::string leave_out_final_lengths(RunConfig* c, std::optional<EvalArguments>* 
   return "eval.lengths " + left_out + " (eval.require_all_lengths makes that an error)";
 }
 
-/// Of the evaluation at the run's end, which has the device to itself.
+/// Checks the memory of the evaluation at the end of the run, which has the device to itself.
 void check_final_memory(const RunConfig& c, Backend& backend) {
   const ScoredModel model = {
       c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision), {}};
@@ -70,7 +70,7 @@ void check_final_memory(const RunConfig& c, Backend& backend) {
                "memory of the evaluation at the end (eval.lengths)", "leave the longest out");
 }
 
-/// The results of perplexity against length join those of the run.
+/// Adds the results of perplexity against length to those of the run.
 void add_perplexity(const std::string& file, Results* results) {
   const nlohmann::json all = perplexity_json(file);
   for (const std::string& protocol : kPerplexityResults) {
@@ -84,8 +84,8 @@ void add_perplexity(const std::string& file, Results* results) {
   }
 }
 
-/// What only a run that has steps left can measure, and these results do not have, or have of other
-/// settings, which is removed; empty: nothing.
+/// Names the measurements that only a run with steps left can make and that these results are
+/// missing; empty if there are none. Removes a result of other settings.
 std::string missing_results(const RunConfig& c, const TrainResult& result, Results* results) {
   std::vector<std::string> names = results_of(c), missing;
   if (!c.checkpoint.best_metric.empty() && result.best.empty()) {
@@ -95,7 +95,7 @@ std::string missing_results(const RunConfig& c, const TrainResult& result, Resul
     missing.emplace_back(kValidationResult);
     std::erase(names, kValidationResult);
   }
-  results->arrange(names);  // whatever was measured first
+  results->arrange(names);  // in the config's order, not the order of measurement
   return join(missing, " and ");
 }
 
@@ -108,9 +108,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
   std::optional<TaskMeasures> tasks;
-  std::string parameters, left_out;  // what they are; a warning
+  std::string parameters, left_out;  // a description; a warning
   Machinery machinery;
-  // A dry run says what it can without data before it ends with what is wrong with them.
+  // A dry run prints everything that needs no data before it fails with an error in the data.
   std::exception_ptr of_data;
   const auto with_data = [&](const std::function<void()>& f) {
     try {
@@ -148,7 +148,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     last = final_evaluation(run.config);
     if (!first) return;
     with_data([&] {
-      // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
+      // Only rank 0 runs the final evaluation. Its checks run here, hours earlier.
       if (!last) return;
       left_out = leave_out_final_lengths(&run.config, &last);
       if (last) check_final_memory(run.config, *backend);
@@ -181,7 +181,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     });
     return 0;
   }
-  comm.barrier();  // from this line of output on, every process obeys signals
+  comm.barrier();  // once this line of output appears, every process handles signals
   if (first) {
     const std::string waiting = wait_policy_setting();
     print_status(fmt::format("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
@@ -193,7 +193,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::optional<LiveReport> report;
   if (first) report.emplace(run.config);
   run.validated = [&report](const Warn& warn) { report->draw(warn); };
-  // It holds the lock of the folder, to the end of all that is written there.
+  // The result holds the folder's lock until everything is written there.
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {
@@ -220,7 +220,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   run_on_rank_zero(comm, [&] {
     results.emplace(c.out_dir + "/" + kResultsFile);
     results->set_run(c.name, run.resolved);
-    results->arrange(results_of(c));  // none of what the configuration asks for no more
+    results->arrange(results_of(c));  // drops results that the configuration no longer asks for
   });
   if (!c.eval.tasks.empty()) {
     tasks->measure_at_end(*backend, comm, measured, first ? &*results : nullptr, print_status);

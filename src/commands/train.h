@@ -1,5 +1,5 @@
 #pragma once
-// bamtrain --config: a training run, and the evaluation that ends it.
+// bamtrain --config: a training run, and the evaluation at its end.
 
 #include <string>
 #include <vector>

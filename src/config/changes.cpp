@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Whether `now` alone lacks a multiplier, of nothing that it trains. Earlier programs took such,
-/// which did nothing.
+/// Whether only `now` lacks a learning rate multiplier of something it does not train. Earlier
+/// programs accepted such a multiplier, without effect.
 bool is_removed_idle_multiplier(const std::string& path, const json& now) {
   const std::string multipliers = "optimizer.lr_multipliers.";
   if (!path.starts_with(multipliers) || find_value(now, path) != nullptr) return false;
@@ -32,8 +32,8 @@ bool is_removed_idle_multiplier(const std::string& path, const json& now) {
   return std::find(names.begin(), names.end(), path.substr(multipliers.size())) == names.end();
 }
 
-/// Whether the key says what evaluation and samples begin with, and no more: without masks of
-/// documents training does not read it.
+/// Whether the key only affects evaluation and samples: without document masks, training does not
+/// read it.
 bool is_idle_document_start(const std::string& path, const json& before, const json& now) {
   const auto masks = [](const json& config) {
     const json* value = find_value(config, "model.attention.document_mask");
@@ -42,8 +42,7 @@ bool is_idle_document_start(const std::string& path, const json& before, const j
   return path == "data.document_start" && !masks(before) && !masks(now);
 }
 
-/// `before`, with the options of its mechanisms that its program did not know yet at their
-/// defaults.
+/// `before`, with mechanism options that its program did not know set to their defaults.
 json with_newer_options(json before) {
   const int64_t version = config_version_of(before);
   const auto complete = [version](json& mechanism, const auto& registry) {
@@ -66,7 +65,7 @@ json with_newer_options(json before) {
   return before;
 }
 
-/// `now`, with the numbers that `before` has of the model that it began from (init_from.folder).
+/// `now`, with the numbers that `before` took from the model it started from (init_from.folder).
 json with_kept_lengths(json now, const json& before) {
   const json* const folder = find_value(before, "init_from.folder");
   const json* const theirs = find_value(before, "model.attention");
@@ -110,7 +109,7 @@ std::vector<std::string> keys_refused_on_resume(const json& before, const json& 
         have_same_defaults(config_version_of(before), config_version_of(now))) {
       return true;
     }
-    // A step's number places it in the data: these two decide how.
+    // The step number determines the position in the data; these two determine how.
     if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;
     if (is_newer_default(path, before, now) || is_removed_idle_multiplier(path, now) ||
         is_idle_document_start(path, before, now)) {

@@ -28,7 +28,7 @@ void ConfigChecks::task(const TaskInfo& info, const std::string& key) const {
            "\"row\" with k \"n/2\" and tasks: the padding of their sequences would be counted",
            "\"sequence\"", "set it to \"row\"");
   }
-  if (info.of_file) {  // whose examples say whether targets are the next inputs
+  if (info.of_file) {  // the examples decide whether targets are the next inputs
     if (reads_items()) next_tokens("a file of examples", key);
     return;
   }
@@ -63,7 +63,7 @@ void ConfigChecks::task(const TaskInfo& info, const std::string& key) const {
   }
 }
 
-/// What a configuration of an evaluation was trained on is not its own.
+/// An evaluation is not checked for what the model was trained on.
 void ConfigChecks::next_tokens(const std::string& found, const std::string& key) const {
   if (reads_items() && use_ == ConfigUse::training) {
     refuse(key, "the task max_retrieval with model.kind max_retrieval", found,

@@ -1,5 +1,5 @@
 #pragma once
-// Checks that relate several keys of a configuration: validate_*.cpp, a file for each part.
+// Checks that relate several keys of a configuration, implemented in one validate_*.cpp per part.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace bamtrain {
 
-/// A configuration, where it was written and what for, as its checks see it.
+/// What a check sees: a configuration, where it was written and what it is for.
 class ConfigChecks {
  public:
   ConfigChecks(const RunConfig& config, const Origin& origin, ConfigUse use)
@@ -36,13 +36,12 @@ class ConfigChecks {
 
   /// The key of a prior of the pattern.
   std::string prior_path(size_t i) const;
-  /// Of the prior itself, where heads are mixed beside it.
+  /// The key of the prior itself; differs from prior_path if the layer has a mix.
   std::string base_path(size_t i) const;
 
-  /// Refuses the task at `key` where the model cannot do it at all.
+  /// Refuses the task at `key` if the model cannot perform it at all.
   void task(const TaskInfo& info, const std::string& key) const;
-  /// Refuses sequences whose targets are the next inputs where the model would see them, or has no
-  /// use for them.
+  /// Refuses next-token targets if the model would see them in its input, or cannot use them.
   void next_tokens(const std::string& found, const std::string& key) const;
 
   const RunConfig& c_;
@@ -52,13 +51,13 @@ class ConfigChecks {
 
 /// Heads, prior, scale and normalizer.
 void check_model(const RunConfig& config, const Origin& origin, ConfigUse use);
-/// Sources, what shards do not say, and whether the model can do the tasks.
+/// Sources, values that shards do not specify, and whether the model can perform the tasks.
 void check_data(const RunConfig& config, const Origin& origin, ConfigUse use);
 /// Schedule, batches, checkpoints.
 void check_training(const RunConfig& config, const Origin& origin, ConfigUse use);
 /// Validation, lengths, tasks and samples.
 void check_evaluation(const RunConfig& config, const Origin& origin, ConfigUse use);
-/// Names of parameters: learning rates, and what init_from has not.
+/// Parameter names: learning rates, and parameters missing from init_from.
 void check_parameter_names(const RunConfig& config, const Origin& origin, ConfigUse use);
 
 }  // namespace bamtrain

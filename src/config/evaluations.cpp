@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kMostSamples = int64_t{1} << 31;
 
-/// Of the members beside those of a task.
+/// The schema of members other than the task's own.
 ValueSchema members_schema() {
   ValueSchema schema = {{"lengths", set_of(integer_value(1, std::numeric_limits<int32_t>::max()))},
                         {"samples", integer_value(1, kMostSamples)},
@@ -44,7 +44,7 @@ ValueSchema members_schema() {
   return schema;
 }
 
-/// An entry of the list.
+/// One entry of the list.
 struct Entry {
   const json& value;
   const std::string& path;
@@ -154,7 +154,7 @@ ordered_json entry_json(const TextTaskRequest& r) {
 ValueSchema evaluations_schema() {
   ValueSchema entry = task_schema(members_schema());
   entry["properties"].erase("length");
-  entry["properties"]["lengths"]["items"]["minimum"] = 0;  // of passkey: no filler
+  entry["properties"]["lengths"]["items"]["minimum"] = 0;  // for passkey: no filler
   ValueSchema& names = entry["properties"]["task"]["enum"];
   for (const std::string& name : text_task_names()) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

@@ -1,6 +1,6 @@
 #pragma once
-// eval.tasks between JSON and TaskEvaluation: a list of {"task", "lengths", "samples", "seed",
-// "every", "name", <the task's options>}.
+// Converts eval.tasks between JSON and TaskEvaluation: a list of {"task", "lengths", "samples",
+// "seed", "every", "name", <the task's options>}.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -12,18 +12,18 @@
 
 namespace bamtrain {
 
-/// The value at key `path`; lengths are sorted. Error (ExitCode::config) names the entry that is
-/// none.
+/// Reads the value at key `path` and sorts lengths. Throws Error (ExitCode::config) naming the
+/// invalid entry.
 std::vector<TaskEvaluation> read_evaluations(const nlohmann::json& value, const std::string& path,
                                              const Origin& origin, int64_t version);
-/// Its inverse, with every member.
+/// The inverse, with every member.
 nlohmann::ordered_json evaluations_json(const std::vector<TaskEvaluation>& evaluations);
 
-/// The declared options; of passkey as a run has them that is trained on passkeys, but for the
-/// tokenizer, which its data name.
+/// The declared options. For passkey, those of a passkey task in the training data, except the
+/// tokenizer, which the run's data name.
 Options measured_options(const TextTaskInfo& info, const std::vector<DataSource>& train);
-/// What entries that read_evaluations() gave leave open becomes that. Error (ExitCode::config) at
-/// the entry whose options do not go together then.
+/// Fills in the options that entries of read_evaluations() leave open. Throws Error
+/// (ExitCode::config) at an entry whose options are then inconsistent.
 void derive_evaluations(const std::vector<DataSource>& train,
                         std::vector<TaskEvaluation>* evaluations);
 

@@ -1,16 +1,16 @@
 #pragma once
-// Small configurations that the config reference shows.
+// Small example configurations for the config reference.
 
 #include <string>
 
 namespace bamtrain {
 
-/// A whole run configuration of few keys.
+/// A complete run configuration with few keys.
 std::string minimal_config();
 
 /// Members of a run configuration, without the braces around them, that show the keys of the group
-/// at `path`, "" being the top level. With the minimal configuration around them they are valid.
-/// REQUIRES: `path` is a group.
+/// at `path` ("": the top level). They are valid inside the minimal configuration. REQUIRES: `path`
+/// is a group.
 std::string config_example(const std::string& path);
 
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// How the tables of keys (keys_*.cpp) are written: a key with its description, what it may hold and
+// Helpers for the tables of keys (keys_*.cpp): a key with its description, its allowed values and
 // the member of RunConfig that stores it.
 
 #include <limits>
@@ -17,7 +17,7 @@
 
 namespace bamtrain {
 
-/// The keys of some sections each, in the order in which they are documented and written.
+/// The keys of some sections each, in the order of documentation and output.
 std::vector<Key> model_keys();       // model
 std::vector<Key> data_keys();        // init_from, data
 std::vector<Key> training_keys();    // optimizer, schedule, train, checkpoint
@@ -28,12 +28,12 @@ namespace key_table {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Limits far above any use, as kMaxSteps: a larger number is a typing error.
+// Limits far beyond any use, like kMaxSteps: a larger number is a typo.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 40;
 inline constexpr int64_t kMaxLength = int64_t{1} << 24;
 inline constexpr int64_t kMaxWidth = int64_t{1} << 20;
-// What keeps a divisor away from zero is added in fp32, where smaller numbers lose their digits or
-// become zero.
+// Epsilons that keep divisors away from zero are added in fp32, where smaller numbers lose digits
+// or become zero.
 inline constexpr double kMinEps = std::numeric_limits<float>::min();
 inline constexpr double kMaxEps = std::numeric_limits<float>::max();
 inline constexpr int64_t kMaxInt32 = (int64_t{1} << 31) - 1;
@@ -69,7 +69,7 @@ Key key(const std::string& path, const std::string& description, const ValueSche
   return k;
 }
 
-/// A key whose names stand for the enumerators of a member.
+/// A key whose allowed names map to the enumerators of a member.
 template <class Enum, class Field>
 Key choice(const std::string& path, const std::string& description,
            const std::vector<std::pair<std::string, Enum>>& names, Field field) {
@@ -92,7 +92,7 @@ Key choice(const std::string& path, const std::string& description,
   return k;
 }
 
-/// A key whose value names an entry of a registry, which outlives it.
+/// A key whose value names an entry of `registry`. REQUIRES: the registry outlives the key.
 template <class Info, class Field>
 Key mechanism(const std::string& path, const std::string& description,
               const std::vector<Info>& registry, Field field) {
@@ -114,13 +114,13 @@ inline Key needed(bool (*of)(const json& document), Key k) {
   return k;
 }
 
-/// A resumed run may differ here.
+/// Marks a key that a resumed run may change.
 inline Key resumable(Key k) {
   k.free_on_resume = true;
   return k;
 }
 
-/// Whether a document trains on shards, so that it has to say what a task would.
+/// Whether a document trains on shards, so that it must specify what a task would.
 bool trains_on_shards(const json& document);
 
 }  // namespace key_table

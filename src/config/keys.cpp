@@ -21,7 +21,7 @@ namespace {
 
 std::vector<Key> make_keys() {
   std::vector<Key> keys = {
-      // First: the defaults of what follows are those of its version.
+      // First, because its version determines the defaults of all other keys.
       required(key("config_version",
                    "version of this format; a newer program resumes a run with the defaults and "
                    "rules of the run's version. Version 1 has other defaults where noted, and "
@@ -47,7 +47,7 @@ std::vector<Key> make_keys() {
 
 std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-/// See unknown_key_remedy; empty where no name shares anything with the path.
+/// See unknown_key_remedy; empty if no name resembles the path.
 std::string nearest_path(const std::string& path) {
   const std::string name = last_name(path);
   const std::string prefix = path.substr(0, path.size() - name.size());

@@ -1,7 +1,7 @@
 #pragma once
-// Every key of a run configuration, once: its name, what it means, what it may hold, where it goes
-// in RunConfig. The reader, the validation, the schema, the resolved configuration, the messages
-// with the nearest name and the comparison on resume all work from this table.
+// The single table of all keys of a run configuration: name, meaning, allowed values and member of
+// RunConfig. The reader, the validation, the schema, the resolved configuration, suggestions for
+// unknown names and the comparison on resume all use it.
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -19,15 +19,16 @@ struct Key {
   std::string path;  // "model.norm.eps"
   std::string description;
   ValueSchema schema;
-  bool names_mechanism = false;  // the value is an object that names one, or a list of such
+  bool names_mechanism = false;  // the value is an object that names one, or a list of them
   bool required = false;
-  /// Of a key that some configurations need: whether this one does. Null: none does.
+  /// For a key that only some configurations need: whether `document` needs it. Null: never.
   bool (*needed)(const nlohmann::json& document) = nullptr;
-  bool free_on_resume = false;  // a resumed run may differ here from the run it continues
+  bool free_on_resume = false;  // a resumed run may change it
 
-  /// The value in the struct, as JSON.
+  /// Returns the value in the struct, as JSON.
   std::function<nlohmann::ordered_json(const RunConfig&)> get = nullptr;
-  /// Checks a value against the schema and stores it. Error (ExitCode::config) names the origin.
+  /// Checks a value against the schema and stores it. Throws Error (ExitCode::config) at its
+  /// origin.
   std::function<void(RunConfig&, const nlohmann::json&, const Origin&)> set = nullptr;
 };
 
@@ -37,28 +38,28 @@ struct KeyGroup {
   std::string description;
 };
 
-/// In the order in which they are documented and written; the keys of a group are neighbours.
+/// In the order of documentation and output; the keys of a group are adjacent.
 const std::vector<Key>& all_keys();
 const std::vector<KeyGroup>& all_groups();
 
-/// The key of that path, or null.
+/// The key with that path, or null.
 const Key* find_key(const std::string& path);
-/// The key whose value holds `path`: itself, a mechanism's option or a map's entry; or null.
+/// The key whose value contains `path`: the key itself, a mechanism's option or a map's entry. Null
+/// if there is none.
 const Key* find_owner(const std::string& path);
 bool is_group(const std::string& path);
 
-/// The names directly below a group; of the document for "".
+/// The names directly below a group; "" is the document.
 std::vector<std::string> members(const std::string& group);
 
-/// The remedy for a path that is not known, with what it most likely means: a neighbour spelt
-/// nearly the same, else a key elsewhere whose last name is nearly the same, else the nearest of
-/// all.
+/// The remedy for an unknown path, with a suggestion: a sibling with a similar spelling, else a key
+/// elsewhere whose last name is similar, else the closest path of all.
 std::string unknown_key_remedy(const std::string& path);
 
-/// The config_version of a document; the newest where it says none that is known.
+/// The config_version of a document; the newest if it has no known one.
 int64_t config_version_of(const nlohmann::json& document);
 
-/// A configuration with every default of a config_version; required keys are at zero or empty.
+/// A configuration with all defaults of a config_version; required keys are zero or empty.
 RunConfig default_run_config(int64_t version);
 
 }  // namespace bamtrain

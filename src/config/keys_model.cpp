@@ -25,7 +25,7 @@ Key priors() {
   return k;
 }
 
-/// true stands for what it stood for when it was all that a configuration could say.
+/// true keeps its original meaning, from when the key was only a boolean.
 Key biases() {
   const std::string path = "model.bias";
   std::vector<std::string> names;

@@ -1,13 +1,13 @@
 #pragma once
-// What a configuration of ModelKind::max_retrieval may say of a model that is no decoder.
+// Restrictions on configurations of ModelKind::max_retrieval, a model that is not a decoder.
 
 #include "config/origin.h"
 #include "train/run_config.h"
 
 namespace bamtrain {
 
-/// Keys that would do nothing stay at their defaults, and those that must have one value have it.
-/// Error (ExitCode::config) names the first that has not. Its task is for validate to ask for.
+/// Checks that keys without effect are at their defaults, and keys with only one valid value have
+/// it. Throws Error (ExitCode::config) naming the first violation. validate checks the task.
 void check_max_retrieval(const RunConfig& config, const Origin& origin);
 
 }  // namespace bamtrain

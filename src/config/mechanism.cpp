@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A mix of heads names the prior that it mixes under this key, beside its options.
+// A mix of heads names the prior that it mixes under this key, next to its options.
 constexpr char kBase[] = "base";
 constexpr char kDefaultBase[] = "kerple";
 
@@ -42,7 +42,7 @@ bool has_option(const MechanismInfo& mechanism, const std::string& name) {
                      [&name](const OptionSpec& o) { return o.name == name; });
 }
 
-/// In front of a remedy for a list at `path`, where none can stand.
+/// The reason, before a remedy, why a list is not allowed at `path`.
 std::string why_no_list(const std::string& path) {
   if (path.ends_with(']')) return "an entry of a list is one: ";
   if (path.ends_with(std::string(".") + kBase)) {
@@ -63,7 +63,8 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
   const std::string key = path + ".name";
   if (!value.contains("name")) {
     const std::string where = origin.at(key, path);
-    // Before a --set of an option that the name is missing for, and within one of a whole object.
+    // A --set of an option needs a name first; within a --set of a whole object the name is
+    // missing.
     const bool of_option = where.starts_with("--set " + path + ".");
     throw Error(ExitCode::config, where, describe(names), "no such key",
                 of_option ? "choose one before it: --set " + path + "=NAME"
@@ -74,7 +75,7 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
                         [&](const MechanismInfo* m) { return value["name"] == m->name; });
 }
 
-/// Refuses the options of `value` that `mechanism` does not have, all in one message.
+/// Refuses all options of `value` that `mechanism` does not have, in one message.
 void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mechanisms& choices,
                     const std::string& path, const Origin& origin, const Neighbour& beside) {
   std::vector<std::string> unknown, found;
@@ -107,7 +108,7 @@ void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mec
              ", and remove the rest";
   } else if (owned) {
     remedy = "remove what belongs to another mechanism";
-    // Of a list there is no replacing a part.
+    // --set cannot replace one entry of a list.
     if (!path.ends_with(']')) {
       remedy += "; --set " + path + "=" + mechanism.name + " replaces the whole object";
     }
@@ -120,7 +121,7 @@ void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mec
               abbreviate(join(found), 400), remedy);
 }
 
-/// Priors, and what mixes them.
+/// Priors, and mixes of their heads.
 Mechanisms priors_and_mixes(bool of_layers) {
   Mechanisms all;
   for (const PriorInfo& p : all_priors()) {
@@ -151,7 +152,7 @@ PriorChoice read_prior(const json& value, const MechanismInfo& named, const std:
   return PriorChoice(info, read_options(value, info, path, origin, version));
 }
 
-/// A prior that the mix is not defined for is no misspelt one.
+/// Reports a known prior that the mix does not support, so that it is not taken for a typo.
 void refuse_other_bases(const json& base, const MixInfo& mix, const std::string& path,
                         const Origin& origin) {
   const json name = base.is_object() ? base.value("name", json()) : json();
@@ -168,7 +169,7 @@ const MixInfo* mix_of(const json& value) {
   return name.is_string() ? find_mix(name) : nullptr;
 }
 
-/// The base of `value`, where that is a mix.
+/// The base of `value` if `value` is a mix.
 Neighbour base_beside(const json& value, const std::string& path) {
   if (mix_of(value) == nullptr) return {};
   const json base = base_of(value);

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// OptionSpec states "no limit" as a number of this size.
+// OptionSpec represents "no limit" by a number of this size.
 constexpr double kUnlimited = 1e300;
 
 ValueSchema number_schema(const OptionSpec& o) {

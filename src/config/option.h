@@ -1,6 +1,6 @@
 #pragma once
-// Options that mechanisms and tasks declare (core/options.h), from JSON to Options; the way back is
-// core/options_json.h.
+// Reads options that mechanisms and tasks declare (core/options.h) from JSON. core/options_json.h
+// is the inverse.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -13,13 +13,13 @@
 
 namespace bamtrain {
 
-/// Those that the object `value` at key `path` gives, the others at the defaults of a
-/// config_version. Error (ExitCode::config) for a value of wrong type or range; what the object
-/// holds besides is for others.
+/// The options that the object `value` at key `path` sets; the others have the defaults of a
+/// config_version. Throws Error (ExitCode::config) for a value of wrong type or out of range.
+/// Ignores other members of the object.
 Options read_options(const nlohmann::json& value, const std::vector<OptionSpec>& specs,
                      const std::string& path, const Origin& origin, int64_t version);
 
-/// With its description and default.
+/// The schema with description and default.
 ValueSchema option_schema(const OptionSpec& o);
 
 }  // namespace bamtrain

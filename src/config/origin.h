@@ -1,5 +1,5 @@
 #pragma once
-// Where a key's value was written, for messages.
+// Where a key's value was written, for error messages.
 
 #include <string>
 #include <vector>
@@ -14,23 +14,23 @@ inline bool lies_in(const std::string& path, const std::string& tree) {
          (path.size() == tree.size() || path[tree.size()] == '.');
 }
 
-/// One --set.
+/// One --set argument.
 struct OverrideOrigin {
   std::string path;  // "a.b.c"
   std::string text;  // as given, abbreviated
-  /// The first part of the path that was not there before: "a.b", or the whole path.
+  /// The first part of the path that did not exist before: "a.b"; the whole path if all existed.
   std::string created;
 };
 
 struct Origin {
-  std::string file;                            // empty: no file, a struct filled by a program
+  std::string file;                            // empty: filled by a program, without a file
   std::vector<OverrideOrigin> overrides = {};  // in the order given
 
-  /// "run.json: key", or "--set model.width=3: key" where an override wrote it, or created it on
-  /// the way to what it wrote.
+  /// "run.json: key", or "--set model.width=3: key" if an override wrote the key or created it as a
+  /// parent of what it wrote.
   std::string at(const std::string& key) const { return at(key, key); }
 
-  /// The same for a key that the value of `cause` makes a fault: an override that wrote either.
+  /// The same for a key that is invalid because of the value of `cause`: an override of either.
   std::string at(const std::string& key, const std::string& cause) const {
     for (const std::string& written : {key, cause}) {
       for (auto it = overrides.rbegin(); it != overrides.rend(); ++it) {
@@ -42,7 +42,7 @@ struct Origin {
 
  private:
   static bool wrote(const OverrideOrigin& o, const std::string& key) {
-    const std::string list = key.substr(0, key.find('['));  // that "model.attention.prior[2]" is of
+    const std::string list = key.substr(0, key.find('['));  // "model.attention.prior" of "...[2]"
     const bool on_the_way = lies_in(o.path, key) && lies_in(key, o.created);
     return on_the_way || lies_in(key, o.path) || lies_in(list, o.path);
   }

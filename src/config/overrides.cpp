@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// As deep as a file may be nested: each name is a level, and what walks over them calls itself.
+// The same as the nesting limit of files: each name is a level, and functions recurse over levels.
 constexpr int64_t kMostNames = 100;
 
 [[noreturn]] void refuse_form(const std::string& text, const std::string& found) {
@@ -34,7 +34,7 @@ json parse_value(const std::string& value, const std::string& where) {
   try {
     return json::parse(value);
   } catch (const json::out_of_range&) {
-    // The text begins with a number that no double holds; as a whole it may be a name.
+    // The text begins with a number outside the range of double; as a whole it may be a name.
     char* end = nullptr;
     std::strtod(value.c_str(), &end);
     if (static_cast<size_t>(end - value.c_str()) == value.size()) {

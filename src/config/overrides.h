@@ -12,15 +12,16 @@ struct Override {
   std::string text;  // as given
 };
 
-/// Splits at the first '='. The value is JSON where it parses as such, else a bare string; one that
-/// begins like an object, an array or a quoted string must be JSON. Error (ExitCode::usage) without
-/// '=', with an empty name or more than 100 of them, (ExitCode::config) for damaged JSON.
+/// Splits at the first '='. The value is JSON if it parses as such, else a bare string. A value
+/// that begins like an object, an array or a quoted string must be JSON. Throws Error
+/// (ExitCode::usage) without '=', for an empty name or more than 100 names; (ExitCode::config) for
+/// invalid JSON.
 Override parse_override(const std::string& text);
 
-/// Writes the value at its path, replacing what is there whole and creating objects on the way.
-/// Whether the key exists is for the reader to say. Returns the first part of the path that was not
-/// there before, the whole path where all of it was. Error where the path leads through something
-/// not an object.
+/// Writes the value at its path, replacing any value there and creating missing parent objects.
+/// Does not check that the key is known; the reader does. Returns the first part of the path that
+/// did not exist before, or the whole path if all of it existed. Throws Error if the path leads
+/// through a value that is not an object.
 std::string apply_override(nlohmann::json& document, const Override& change);
 
 }  // namespace bamtrain

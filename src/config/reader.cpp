@@ -48,7 +48,7 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-/// apply(key, value) for the mechanisms that the document gives.
+/// Calls apply(key, value) for each mechanism in the document.
 template <class Apply>
 void for_mechanisms(json& document, Apply&& apply) {
   for (const Key& key : all_keys()) {
@@ -60,21 +60,20 @@ void for_mechanisms(json& document, Apply&& apply) {
   }
 }
 
-/// Mechanisms that the document gives by their names alone become objects, in which the next --set
-/// finds their options.
+/// Expands mechanisms given by name alone to objects, so that the next --set can set their options.
 void spell_out_names(json& document) {
   for_mechanisms(document, [](const std::string&, json& value) { value = with_names(value); });
 }
 
-/// The base that a mix has where it says none becomes an object, in which a --set of `path` finds
-/// its options.
+/// Writes out the default base of a mix as an object, so that a --set of `path` can set its
+/// options.
 void spell_out_base(json& document, const std::string& path) {
   for_mechanisms(document, [&path](const std::string& key, json& value) {
     if (path.starts_with(key + ".")) value = with_base(value, path.substr(key.size() + 1));
   });
 }
 
-/// What an earlier --set gave, a later one of the object around it would silently take away.
+/// Refuses a --set of an object that would silently discard an earlier --set inside it.
 void check_order(const Origin& origin, const Override& change) {
   for (const auto& earlier : origin.overrides) {
     if (earlier.path == change.path || !lies_in(earlier.path, change.path)) continue;
@@ -84,7 +83,7 @@ void check_order(const Origin& origin, const Override& change) {
   }
 }
 
-/// Takes out "$schema", by which editors find the schema: it says nothing to the program.
+/// Removes "$schema", which only editors use.
 void drop_schema_reference(json& document, const Origin& origin) {
   const auto reference = document.find("$schema");
   if (reference == document.end()) return;
@@ -97,7 +96,7 @@ void drop_schema_reference(json& document, const Origin& origin) {
 
 void check_version(const json& document, const Origin& origin) {
   const json* found = find_value(document, "config_version");
-  if (found == nullptr || !is_whole(*found)) return;  // the table's checks say more
+  if (found == nullptr || !is_whole(*found)) return;  // the checks of the key table report more
   if (*found > kConfigVersion) {
     throw Error(ExitCode::config, origin.at("config_version"),
                 "at most version " + std::to_string(kConfigVersion) + ", which this program reads",
@@ -105,7 +104,7 @@ void check_version(const json& document, const Origin& origin) {
   }
 }
 
-/// Gives the document the current names of keys whose earlier ones its version accepts.
+/// Renames keys whose earlier names the document's version accepts.
 void accept_earlier_names(json& document, const Origin& origin) {
   for (const RenamedKey& key : renamed_keys()) {
     const json* const value = find_value(document, key.before);
@@ -127,7 +126,7 @@ void check_names(const json& object, const std::string& group, const Origin& ori
   }
   for (const auto& [name, value] : object.items()) {
     const std::string path = group.empty() ? name : group + "." + name;
-    // A name with a dot in it would look like a path: {"model.width": 3} is not {"model": {...}}.
+    // A name with a dot would look like a path: {"model.width": 3} is not {"model": {...}}.
     const bool plain = name.find('.') == std::string::npos;
     if (plain && is_group(path)) {
       check_names(value, path, origin);
@@ -154,7 +153,7 @@ void read_keys(const json& document, const Origin& origin, RunConfig& config) {
   }
 }
 
-/// Values that follow from others where the configuration leaves them open.
+/// Derives values that the configuration leaves open from others.
 void derive(RunConfig& c) {
   if (c.model.kv_heads == 0) c.model.kv_heads = c.model.heads;
   if (!c.data.train.has_shards()) {
@@ -171,7 +170,7 @@ void derive(RunConfig& c) {
       classes = std::max(classes, info.classes);
     }
     if (any_vocab) c.model.vocab = inputs;
-    // A class is an id where there are as many of both.
+    // If there are as many classes as ids, a class is an id.
     if (c.model.classes == 0 && inputs != classes) c.model.classes = classes;
     if (c.model.classes == c.model.vocab) c.model.classes = 0;
   }

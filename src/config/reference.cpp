@@ -66,14 +66,14 @@ std::string type_of(const Json& schema) {
   return join(types, " or ");
 }
 
-// An upper limit from here on only keeps typing errors out.
+// An upper limit from here on only catches typos.
 constexpr double kBeyondUse = 1e9;
 
 std::string limit_text(const Json& number) {
   return number.is_number_float() ? fmt::format("{:g}", number.get<double>()) : number.dump();
 }
 
-/// "from 1 to 4096", "above 0", "", ...: without an upper limit that is beyond any use.
+/// "from 1 to 4096", "above 0", "", ...: omits an upper limit that is beyond any use.
 std::string limits_of(const Json& schema) {
   std::vector<std::string> parts;
   const auto add = [&](const char* keyword, const char* word) {
@@ -88,7 +88,7 @@ std::string limits_of(const Json& schema) {
   return join(parts, " ");
 }
 
-/// `text` in lines of at most kColumns, the first after `lead`, the others below its text.
+/// Wraps `text` to lines of at most kColumns, the first after `lead`, the others indented.
 void wrap(std::string& out, const std::string& lead, const std::string& text, size_t indent) {
   std::string line = lead;
   bool fresh = true;
@@ -120,7 +120,7 @@ void describe_key(std::string& out, const std::string& key, const Json& schema, 
        lead.size());
 }
 
-/// What a reader has seen already: members, by name and schema, and where.
+/// Members already described, by name and schema, and where.
 using Seen = std::map<std::string, std::string>;
 
 bool is_required(const Json& object, const std::string& key) {
@@ -131,9 +131,9 @@ bool is_required(const Json& object, const std::string& key) {
   return false;
 }
 
-/// The members of an object at `where`; those that were described elsewhere by their names.
+/// Describes the members of an object at `where`; refers to those described elsewhere by name.
 void describe_members(std::string& out, const Json& object, const std::string& where, Seen& seen) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> repeated;  // by where they were
+  std::vector<std::pair<std::string, std::vector<std::string>>> repeated;  // by first place
   for (const auto& [key, schema] : object["properties"].items()) {
     if (schema.contains("const")) continue;
     const auto [first, is_new] = seen.emplace(key + schema.dump(), where);
@@ -151,7 +151,7 @@ void describe_members(std::string& out, const Json& object, const std::string& w
   }
 }
 
-/// The mechanisms that a key can name, each with its options, and what a list holds.
+/// Describes the mechanisms that a key can name with their options, and the entries of a list.
 void describe_alternatives(std::string& out, const std::string& path, const Json& alternatives,
                            Seen& seen) {
   for (const Json& a : alternatives) {

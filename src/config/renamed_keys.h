@@ -18,8 +18,8 @@ const std::vector<RenamedKey>& renamed_keys();
 /// The entry whose earlier name is `path`, or null.
 const RenamedKey* find_renamed_key(const std::string& path);
 
-/// A resolved configuration of any version with the current names. Where both names are present,
-/// both stay.
+/// A resolved configuration of any version with current names. If both names are present, both
+/// stay.
 nlohmann::json with_current_names(nlohmann::json resolved);
 
 /// Moves the value at `before` to `now`. REQUIRES: the document has `before` and not `now`.

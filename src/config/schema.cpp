@@ -23,7 +23,7 @@ ordered_json key_schema(const Key& key, const RunConfig& defaults) {
   return s;
 }
 
-/// Whether a group holds a required key, so that the group itself is required.
+/// Whether a group contains a required key, which makes the group itself required.
 bool is_required_key(const std::string& path) {
   return std::any_of(all_keys().begin(), all_keys().end(),
                      [&path](const Key& k) { return k.required && lies_in(k.path, path); });

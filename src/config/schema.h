@@ -5,10 +5,10 @@
 
 namespace bamtrain {
 
-/// Draft 2020-12, complete: descriptions, types, limits, allowed values, defaults, required keys,
-/// no other keys. "$schema" is a member, of a configuration's text alone. It knows single keys;
-/// what relates two keys is checked in validate.h. Keys that may change when a run is resumed say
-/// so in "$comment".
+/// Draft 2020-12, complete: descriptions, types, limits, allowed values, defaults, required keys;
+/// no other keys are allowed. "$schema" is allowed only in a configuration's text. The schema
+/// covers single keys; validate.h checks relations between keys. "$comment" marks keys that may
+/// change on resume.
 nlohmann::ordered_json schema_json();
 
 }  // namespace bamtrain

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-/// What a configuration may name.
+/// The tasks that a configuration may name.
 std::vector<const TaskInfo*> known_tasks() {
   std::vector<const TaskInfo*> tasks;
   for (const TaskInfo& t : all_tasks()) tasks.push_back(&t);
@@ -25,7 +25,7 @@ std::vector<const TaskInfo*> known_tasks() {
   return tasks;
 }
 
-/// Of any task: each has its own limits within these.
+/// The limits for any task; each task has its own within these.
 ValueSchema length_schema() {
   int64_t most = 1;
   for (const TaskInfo* t : known_tasks()) most = std::max(most, t->most_length);
@@ -54,8 +54,8 @@ const TaskInfo& named_task(const json& value, const std::string& path, const Ori
               did_you_mean(name, names, "use one of them"));
 }
 
-/// `before`, which describes an option of other tasks, and what it is of `task`: "niah, choice: a
-/// file; passkey: a number".
+/// Adds `task` to `before`, the description of an option of other tasks: "niah, choice: a file;
+/// passkey: a number".
 std::string with_task(std::string before, const std::string& task, const std::string& text) {
   if (before.empty()) return task + ": " + text;
   const std::string same = ": " + text;
@@ -136,11 +136,11 @@ void add_options(const std::string& task, const std::vector<OptionSpec>& options
   for (const OptionSpec& o : options) {
     ValueSchema schema = option_schema(o);
     std::string text = o.description, before;
-    if (properties.contains(o.name)) {  // of another task too, and of the same type
+    if (properties.contains(o.name)) {  // another task has it too, with the same type
       const ValueSchema& other = properties[o.name];
       before = other["description"];
       if (before.find(task + ": " + text) != std::string::npos) continue;
-      if (other.value("default", ValueSchema()) != schema["default"]) {  // each has its own
+      if (other.value("default", ValueSchema()) != schema["default"]) {  // different defaults
         if (other.contains("default")) before += ", by default " + other["default"].dump();
         text += ", by default " + schema["default"].dump();
         schema.erase("default");

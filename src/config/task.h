@@ -1,6 +1,6 @@
 #pragma once
-// A task as a source, {"task": NAME, "length": [shortest, longest], <its options>}, between JSON
-// and TaskChoice. Names and options come from the registry (tasks/).
+// Converts a task as a data source, {"task": NAME, "length": [shortest, longest], <its options>},
+// between JSON and TaskChoice. Names and options come from the registry (tasks/).
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,25 +13,25 @@
 
 namespace bamtrain {
 
-/// Whether a source is meant to be a task.
+/// Whether a source has the form of a task.
 bool is_task(const nlohmann::json& value);
 
-/// The object at key `path`, which may have members `beside` those of a task, which its own reader
-/// reads. Error (ExitCode::config) for a name, a length or an option that no task has; `others` are
-/// names that could have stood there too.
+/// Reads the object at key `path`. It may have members `beside` those of a task, which the caller
+/// reads. Throws Error (ExitCode::config) for an invalid name, length or option; `others` are
+/// further names that would have been valid there.
 TaskChoice read_task(const nlohmann::json& value, const std::string& path, const Origin& origin,
                      int64_t version, const std::vector<std::string>& beside = {},
                      const std::vector<std::string>& others = {});
-/// Its inverse, with every option.
+/// The inverse, with every option.
 nlohmann::ordered_json task_json(const TaskChoice& choice);
 
-/// Error (ExitCode::config) for a key of the object at `path` that is none of those `known` of the
-/// task of that name.
+/// Throws Error (ExitCode::config) for a key of the object at `path` that is not in `known`, the
+/// keys of the task named `task`.
 void require_known_keys(const nlohmann::json& value, const std::vector<std::string>& known,
                         const std::string& task, const std::string& path, const Origin& origin);
 
-/// The keys of all tasks: which are a task's own, its reader says. `beside`: other properties, of
-/// which the names are `required` too.
+/// The keys of all tasks; the reader checks which ones a given task has. `beside`: other
+/// properties. `required`: names that are required besides "task".
 ValueSchema task_schema(const ValueSchema& beside = ValueSchema::object(),
                         const std::vector<std::string>& required = {});
 

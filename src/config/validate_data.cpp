@@ -20,7 +20,7 @@ class DataChecks : ConfigChecks {
   }
 
  private:
-  /// What shards do not say must be given; the tasks of a run must fit its model.
+  /// Sizes that shards do not specify must be given; the tasks of a run must fit its model.
   void sizes() const {
     const auto open = [this](const char* key) {
       refuse(key,
@@ -45,7 +45,7 @@ class DataChecks : ConfigChecks {
     if (c_.model.classes != 0) classes();
   }
 
-  /// Of a head whose classes are no ids: nothing may take one for the other.
+  /// For a head whose classes are not ids: nothing may confuse the two.
   void classes() const {
     const std::string other = text(c_.model.classes) + ", and model.vocab is " +
                               text(c_.model.vocab) + ": classes are no ids";
@@ -99,7 +99,7 @@ class DataChecks : ConfigChecks {
         refuse(entry + ".weight", "at least 1e-12 of the largest weight",
                nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");
       }
-      // Tasks take turns with all shards together.
+      // Tasks alternate with all shards together.
       if (all[i].task && all[i].weight / of_shards < kSmallestWeight) {
         refuse(entry + ".weight", "at least 1e-12 of the sum of the shards' weights",
                nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");

@@ -16,7 +16,7 @@ class EvaluationChecks : ConfigChecks {
 
   void check() const {
     validation();
-    if (use_ == ConfigUse::training) {  // an evaluation has lengths of its own
+    if (use_ == ConfigUse::training) {  // an evaluation has its own lengths
       lengths();
       tasks();
     }
@@ -24,13 +24,13 @@ class EvaluationChecks : ConfigChecks {
   }
 
  private:
-  /// Positions that a prior knows and the key that says so; 0: any number.
+  /// The number of positions that a prior supports and the key that sets it; 0: unlimited.
   struct PositionLimit {
     int64_t most = 0;
     std::string prior, key;
   };
 
-  /// The least of the model's priors.
+  /// The smallest limit of the model's priors.
   PositionLimit position_limit() const {
     PositionLimit limit;
     for (size_t i = 0; i < priors().size(); ++i) {
@@ -111,8 +111,8 @@ class EvaluationChecks : ConfigChecks {
   void tasks() const {
     const EvalConfig& e = c_.eval;
     const PositionLimit limit = position_limit();
-    std::map<std::string, size_t> owners;  // of results, by name
-    std::map<std::string, size_t> maps;    // the first of those that one map shows
+    std::map<std::string, size_t> owners;  // task index by result name
+    std::map<std::string, size_t> maps;    // first task index by retrieval map
     for (size_t i = 0; i < e.tasks.size(); ++i) {
       const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
       const std::string& name = std::visit(
@@ -169,8 +169,8 @@ class EvaluationChecks : ConfigChecks {
     }
   }
 
-  /// Texts are read in the order of their tokens, and counted by positions. How long they are,
-  /// files and tokenizers tell (eval/text_evaluation.h).
+  /// Tasks of texts need a causal decoder. The lengths of texts depend on files and tokenizers
+  /// (eval/text_evaluation.h), so they are not checked here.
   void of_texts(const std::string& entry) const {
     if (!causal() || c_.model.kind != ModelKind::decoder) {
       refuse(entry + ".task", "a task that the model is trained on, which reads no text",
@@ -178,7 +178,7 @@ class EvaluationChecks : ConfigChecks {
     }
   }
 
-  /// A scale may know rows up to a number of visible keys; a window bounds what a row sees.
+  /// A scale may support only a limited number of visible keys; a window bounds what a row sees.
   void visible_keys(const std::string& key, int64_t length) const {
     const ScaleChoice& scale = c_.model.attention.scale;
     const auto* const by_length = scale.info().as<LengthKind>();

@@ -10,7 +10,7 @@ namespace bamtrain {
 
 namespace {
 
-/// The divisors of n next to m, for a remedy: "8 or 12".
+/// The divisors of n closest to m, for a remedy: "8 or 12".
 std::string divisors_near(int64_t n, int64_t m) {
   int64_t below = std::min(m, n), above = m;
   while (below > 1 && n % below != 0) --below;
@@ -43,7 +43,7 @@ class ModelChecks : ConfigChecks {
     }
   }
 
-  /// The registries refuse what their mechanisms do not define for this shape.
+  /// Checks each mechanism against this shape; the registries refuse what is not defined for it.
   void mechanisms() const {
     const ScaleChoice& scale = c_.model.attention.scale;
     if (use_ == ConfigUse::training && scale.info().evaluation_only) {
@@ -101,7 +101,7 @@ class ModelChecks : ConfigChecks {
     }
   }
 
-  /// How the priors of a list relate to the layers and to each other.
+  /// Checks how the priors of a list relate to the layers and to each other.
   void pattern() const {
     const int64_t layers = c_.model.layers, n = static_cast<int64_t>(priors().size());
     if (layers % n != 0) {
@@ -109,7 +109,7 @@ class ModelChecks : ConfigChecks {
              "give " + divisors_near(layers, n) + " priors, or change model.layers");
     }
     same_randomization();
-    std::map<std::string, size_t> owners;  // of what layers share, by name
+    std::map<std::string, size_t> owners;  // prior index by name of a shared parameter
     for (size_t i = 0; i < priors().size(); ++i) {
       for (const MechanismParameter& p : priors()[i].parameters(shape())) {
         if (!p.shared) continue;
@@ -124,7 +124,7 @@ class ModelChecks : ConfigChecks {
     }
   }
 
-  /// A batch has draws of one kind for all layers that are random.
+  /// A batch draws one kind of random positions, for all randomized layers.
   void same_randomization() const {
     std::optional<size_t> first;
     for (size_t i = 0; i < priors().size(); ++i) {

@@ -21,12 +21,12 @@ class ParameterNames : ConfigChecks {
   }
 
  private:
-  /// Which parameters of mechanisms a key can name. For the optimizer a group is there with
-  /// its parameters alone, and what is added to the embedding is the embedding's.
+  /// Which parameters of mechanisms a key can name. For the optimizer, a group exists only if it
+  /// has parameters, and what is added to the embedding belongs to the embedding.
   enum class Named { all, by_optimizer, trained };
 
-  /// What names parameters of prior, scale and normalizer: theirs, and those of the groups. A mix
-  /// is one within the prior's.
+  /// The names of parameters of prior, scale and normalizer, and of their groups. A mix is a group
+  /// within the prior's.
   std::vector<std::string> mechanism_names(Named which) const {
     MechanismParameters of_prior, of_mix, of_scale = c_.model.attention.scale.parameters(shape());
     MechanismParameters of_normalizer = c_.model.attention.normalizer.parameters(shape());
@@ -71,7 +71,7 @@ class ParameterNames : ConfigChecks {
            did_you_mean(name, known, "remove it"));
   }
 
-  /// An evaluation has no rates, and perhaps another prior than the training's multipliers are of.
+  /// Not for an evaluation: it has no learning rates, and its prior may differ from the training's.
   void multipliers() const {
     if (use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = mechanism_names(Named::by_optimizer);
@@ -113,7 +113,7 @@ class ParameterNames : ConfigChecks {
              "set it to false, or " + std::string(from.folder.empty() ? "name a checkpoint there"
                                                                       : "remove these names"));
     }
-    if (use_ == ConfigUse::evaluation) return;  // perhaps with another prior than they are of
+    if (use_ == ConfigUse::evaluation) return;  // its prior may differ from the training's
     for (const std::string& name : from.absent) {
       require_known("init_from.new", name, mechanism_names(Named::all));
     }

@@ -19,7 +19,7 @@ class TrainingChecks : ConfigChecks {
   using ConfigChecks::ConfigChecks;
 
   void check() const {
-    // Checkpoints that are evaluated may be of a run that had such a folder.
+    // Checkpoints to evaluate may come from a run that had such a folder.
     if (use_ == ConfigUse::training) {
       require_expanded_path(c_.out_dir, ExitCode::config, origin_.at("out_dir"));
     }

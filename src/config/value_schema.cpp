@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
 
-/// Sign of value - limit.
+/// The sign of value - limit.
 int compare(const json& value, const json& limit) {
   if (value.is_number_integer() && limit.is_number_integer()) {
     if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return 1;
@@ -71,7 +71,7 @@ bool is_choice(const std::string& word, const ValueSchema& s) {
   return std::find(choices.begin(), choices.end(), ValueSchema(word)) != choices.end();
 }
 
-/// 0.0 as "0".
+/// Prints 0.0 as "0".
 std::string number_text(const ValueSchema& number) {
   const std::string text = number.dump();
   return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
@@ -113,12 +113,12 @@ std::string describe_type(const ValueSchema& s, const std::string& type) {
   return "null";
 }
 
-/// The string that `value`, which is none, may stand for: a shell takes the quotes away, so that
-/// the form for --set has quotes around them. `where` is Origin::at.
+/// The remedy for a `value` that should be a string. A shell removes quotes, so the form for --set
+/// has quotes around them. `where` is Origin::at.
 std::string remedy_for_string(const json& value, const std::string& where) {
   const std::string as_string = "write it as a string, in double quotes";
   const auto quoted = [](const std::string& text) { return "\"" + abbreviate(text) + "\""; };
-  // A double does not know how it was written: 1e5 and 100000.0 are one.
+  // A double does not record how it was written: 1e5 and 100000.0 are equal.
   const std::string remedy =
       value.is_number_float() ? as_string : as_string + ": " + quoted(value.dump());
   const size_t colon = where.rfind(": ");
@@ -126,7 +126,7 @@ std::string remedy_for_string(const json& value, const std::string& where) {
   if (!where.starts_with(kSet) || colon == std::string::npos) return remedy;
   const std::string key = where.substr(colon + 2);
   const std::string given = where.substr(kSet.size(), colon - kSet.size());
-  // A value within one that was given as a whole, or a text cut short.
+  // Skip a value inside a larger one that was given whole, and an abbreviated text.
   if (!given.starts_with(key + "=") || given.ends_with("...")) return remedy;
   const std::string text = quoted(given.substr(key.size() + 1));
   return as_string + ": " + text + "; in a shell --set '" + key + "=" + text + "'";
@@ -282,7 +282,7 @@ std::string describe_value(const json& v) {
 
 void check_value(const json& value, const ValueSchema& schema, const std::string& where) {
   if (!has_type_of(value, schema)) {
-    // An integer too large for a double's exact range is a number out of range, not of wrong type.
+    // An integer beyond a double's exact range is out of range, not of the wrong type.
     const bool huge = allows(schema, "integer") && value.is_number_float() &&
                       std::abs(value.get<double>()) > kExactIntegers;
     refuse(value, schema, where,

@@ -1,13 +1,13 @@
 #pragma once
-// Long texts cut short for messages.
+// Shortens long texts for messages.
 
 #include <cstddef>
 #include <string>
 
 namespace bamtrain {
 
-/// The text itself, or its beginning and "..." where it is longer than `limit` bytes; a UTF-8
-/// sequence is never cut in two.
+/// Returns the text, or its beginning and "..." if it is longer than `limit` bytes. Never splits a
+/// UTF-8 sequence.
 inline std::string abbreviate(const std::string& text, size_t limit = 80) {
   if (text.size() <= limit) return text;
   size_t end = limit;

@@ -38,7 +38,7 @@ int open_to_append(const std::string& path, const char* remedy) {
     return Error(ExitCode::io, path, "a file that can be written", found, remedy);
   };
   if (const int fault = file_fault(FileOp::create, path)) throw failed(std::strerror(fault));
-  // A pipe that nobody reads is ENXIO then, and not waited for.
+  // With O_NONBLOCK, a pipe without a reader fails with ENXIO instead of blocking.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
   const int descriptor = ::open(path.c_str(), kFlags, 0666);
   if (descriptor < 0 && errno != ENXIO) throw failed(std::strerror(errno));
@@ -66,7 +66,7 @@ void AppendFile::cut_back(int64_t keep) {
   bytes_ = keep;
 }
 
-/// The file that has the name, as far as it is whole.
+/// Reopens the file by its name if it was replaced, or keeps its complete part if it was truncated.
 void AppendFile::find_again() {
   if (!is_file_at(path_, descriptor_)) {
     ::close(std::exchange(descriptor_, open_to_append(path_, kAppendRemedy)));

@@ -11,9 +11,9 @@
 
 namespace bamtrain {
 
-/// Two phases: `add` registers named tensors; `commit` takes the memory (zero-filled, 64-byte
-/// aligned) and fills in their data pointers. Between the two, shapes are known and pointers are
-/// null, which is what --dry-run prints.
+/// Two phases: `add` registers named tensors; `commit` allocates the memory (zero-filled, 64-byte
+/// aligned) and sets their data pointers. In between, shapes are known and pointers are null; this
+/// is what --dry-run prints.
 class Arena {
  public:
   struct Entry {
@@ -35,8 +35,8 @@ class Arena {
   void add(const std::string& name, Tensor* target, Dtype dtype,
            std::initializer_list<int64_t> dims);
 
-  /// Takes the memory. Error (ExitCode::device) where the source has too little. The source must
-  /// outlive the arena.
+  /// Allocates the memory. Throws Error (ExitCode::device) if the source has too little. The source
+  /// must outlive the arena.
   void commit(MemorySource& source = host_memory());
 
   int64_t total_bytes() const { return total_; }

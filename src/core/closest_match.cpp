@@ -8,11 +8,10 @@ namespace bamtrain {
 
 namespace {
 
-// No key is longer; a longer word is compared by its beginning, so that a hostile file costs
-// nothing.
+// No key is longer. Only this much of a longer word is compared, so a hostile file costs nothing.
 constexpr size_t kLongestCompared = 64;
 
-/// What others call it, and what it is called here.
+/// Names in other programs, and the names here.
 constexpr std::pair<const char*, const char*> kMeant[] = {
     {"gpu", "cuda"}, {"adam", "adamw"}, {"float32", "fp32"}, {"bfloat16", "bf16"}};
 
@@ -22,7 +21,7 @@ std::string folded(const std::string& word) {
   return out;
 }
 
-/// Whether `word` is `name` with a slip of the keyboard or two, or the beginning of it likewise.
+/// Whether `word` is `name`, or a prefix of it, with a typo or two.
 bool is_slip(const std::string& word, const std::string& name) {
   const size_t longer = std::max(folded(word).size(), folded(name).size());
   const size_t most = std::max<size_t>(1, longer / 3);

@@ -1,24 +1,24 @@
 #pragma once
-// The known name that a misspelt one most likely means.
+// The known name that a misspelled one most likely means.
 
 #include <string>
 #include <vector>
 
 namespace bamtrain {
 
-/// The candidate with the smallest edit distance to `word`: insertions, deletions, substitutions
-/// and swaps of neighbours cost one each, upper and lower case are equal, the first of equals wins.
-/// Candidates count that the word nearly is: within a third of the longer one's length, one edit at
-/// least; or whose beginning of the word's length, three letters at least, is as near to it. Before
-/// all of them the one that other programs call `word`, as cuda of gpu. Empty where there is none:
-/// another name would mislead.
+/// Returns the candidate with the smallest edit distance to `word`, the first one on a tie. An
+/// insertion, deletion, substitution or swap of neighbors costs one; case is ignored. A candidate
+/// counts only if it is close: within a third of the longer word's length, at least one edit. A
+/// prefix of a candidate, as long as `word` and at least three letters, may be as close instead. A
+/// name that other programs use for a candidate (gpu for cuda) takes precedence. Returns an empty
+/// string if no candidate is close, because another name would mislead.
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates);
 
-/// A remedy: that name as a question, or `otherwise` where there is none.
+/// Returns a remedy: that name as a question, or `otherwise` if no candidate is close.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
                          const std::string& otherwise);
 
-/// The edit distance that closest_match minimises.
+/// The edit distance that closest_match minimizes.
 size_t edit_distance(const std::string& a, const std::string& b);
 
 }  // namespace bamtrain

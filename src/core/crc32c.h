@@ -1,6 +1,6 @@
 #pragma once
-// CRC-32C (Castagnoli), as RFC 3720 (iSCSI) appendix B.4 has it: polynomial 0x1EDC6F41, reflected,
-// all ones before and inverted after.
+// CRC-32C (Castagnoli), as in RFC 3720 (iSCSI) appendix B.4: polynomial 0x1EDC6F41, reflected,
+// initialized to all ones and inverted at the end.
 
 #include <cstdint>
 #include <string_view>

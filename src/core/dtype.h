@@ -1,5 +1,5 @@
 #pragma once
-// Element types. bf16 is the project's own 2-byte struct, so that host builds need no toolkit.
+// Element types. bf16 is the project's own 2-byte struct, so host builds need no CUDA toolkit.
 
 #include <bit>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-/// f16 and u8 occur in files of others alone: no tensor of ours has them.
+/// f16 and u8 occur only in files from other programs; no tensor of this project has them.
 enum class Dtype : uint8_t { f64, f32, bf16, i32, f16, u8 };
 
 constexpr size_t size_of(Dtype t) {
@@ -64,7 +64,7 @@ struct bf16 {
 };
 static_assert(sizeof(bf16) == 2);
 
-/// IEEE half precision, as files have it. Every value, subnormal or not, is exact in fp32.
+/// IEEE half precision, as stored in files. Every value, also a subnormal one, is exact in fp32.
 struct f16 {
   uint16_t bits = 0;
 

@@ -21,7 +21,7 @@
 namespace bamtrain {
 namespace {
 
-// Digested while still in the cache, and below the 2 GiB that one write(2) takes.
+// Small enough to hash while still in the cache, and below the 2 GiB limit of one write(2).
 constexpr int64_t kWriteBytes = int64_t{8} << 20;
 
 FileFault g_fault = nullptr;
@@ -59,7 +59,7 @@ int outcome(FileOp op, const std::string& path, Call&& call) {
   return 0;
 }
 
-/// Appends, calling written(piece, bytes) after each piece.
+/// Appends in chunks, calling written(chunk, bytes) after each.
 template <class F>
 void write_all(int descriptor, const std::string& path, const void* data, int64_t bytes,
                F&& written) {
@@ -91,7 +91,7 @@ int close_file(int* descriptor) {
   return ::close(std::exchange(*descriptor, -1)) != 0 && errno != EINTR ? errno : 0;
 }
 
-/// `number` as four letters and digits.
+/// Encodes `number` as four letters and digits.
 std::string letters_of(uint32_t number) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::string out;
@@ -99,15 +99,15 @@ std::string letters_of(uint32_t number) {
   return out;
 }
 
-/// NAME.tmp-XXXXYYYY: four letters of chance, and four that follow from all before, by which a name
-/// is known as one of an AtomicFile and no other.
+/// NAME.tmp-XXXXYYYY: XXXX is random, YYYY a checksum of everything before it. The checksum
+/// distinguishes an AtomicFile's name from any other.
 std::string temporary_name(const std::string& name, const std::string& chance) {
   const std::string begin = name + ".tmp-" + chance;
   return begin + letters_of(crc32c(begin));
 }
 
-/// Tries names, each made by `draw` of letters of chance, until `make` finds one free. Returns 0 or
-/// the errno value.
+/// Tries names that `draw` makes from random letters until `make` finds one free. Returns 0 or the
+/// errno value.
 template <class Draw, class Make>
 int take_free_name(Draw&& draw, std::string* name, Make&& make) {
   std::random_device random;
@@ -120,7 +120,7 @@ int take_free_name(Draw&& draw, std::string* name, Make&& make) {
   return error;
 }
 
-/// Names beside `path` for what will be there.
+/// Temporary names next to `path`.
 auto beside(const std::string& path) {
   return [path](const std::string& chance) {
     const std::string file = std::filesystem::path(path).filename().string();
@@ -128,8 +128,8 @@ auto beside(const std::string& path) {
   };
 }
 
-/// Whoever writes an AtomicFile holds this lock. 0, or the errno value: another process holds it,
-/// or there are no locks here.
+/// The writer of an AtomicFile holds this lock. Returns 0 or the errno value: another process holds
+/// it, or the file system has no locks.
 int lock_file(int descriptor, int how) {
   while (::flock(descriptor, LOCK_EX | how) != 0) {
     if (errno != EINTR) return errno;
@@ -137,8 +137,8 @@ int lock_file(int descriptor, int how) {
   return 0;
 }
 
-/// Removes what processes that were killed have left of AtomicFiles of this name. What cannot be
-/// removed, another user's perhaps, is of no consequence for the work at hand.
+/// Removes leftovers of AtomicFiles of this name from killed processes. A failure to remove one,
+/// perhaps another user's, does not matter here.
 void remove_leftovers(const std::string& path) {
   const std::string file = std::filesystem::path(path).filename().string();
   std::error_code failure;
@@ -155,12 +155,12 @@ void remove_leftovers(const std::string& path) {
   }
 }
 
-/// The name under which the system knows an open file, whether or not it has one of its own.
+/// The path by which the system knows an open file, even an unnamed one.
 std::string name_of_descriptor(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
-/// A file without a name in the folder of `path`; -1 where there can be none.
+/// Creates an unnamed file in the folder of `path`; returns -1 if that is not possible.
 int create_unnamed(const std::string& path) {
   int descriptor = -1;
   const std::string folder = parent_folder(path);
@@ -169,7 +169,7 @@ int create_unnamed(const std::string& path) {
     return descriptor < 0 ? -1 : 0;
   });
   if (error) return -1;
-  // Without /proc it could never be given a name.
+  // Without /proc the file could never get a name.
   struct stat info {};
   if (::stat(name_of_descriptor(descriptor).c_str(), &info) == 0) return descriptor;
   ::close(descriptor);
@@ -192,7 +192,7 @@ int file_fault(FileOp op, const std::string& path, const std::string& target) {
 DurableFile::DurableFile(const std::string& path) : path_(path) {
   const int error = outcome(FileOp::create, path_, [&] {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    descriptor_ = ::open(path_.c_str(), kFlags | O_NONBLOCK, 0666);  // no wait for a pipe's reader
+    descriptor_ = ::open(path_.c_str(), kFlags | O_NONBLOCK, 0666);  // never blocks on a pipe
     return descriptor_ < 0 ? -1 : 0;
   });
   if (error) file_failed(path_, "a file to be created", error);
@@ -230,7 +230,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(without_links(path)) {
   remove_leftovers(path_);
   descriptor_ = create_unnamed(path_);
   if (descriptor_ < 0) create_named();
-  // Without locks nobody removes anything.
+  // If this fails for lack of locks, no process removes leftovers either.
   lock_file(descriptor_, 0);
 }
 
@@ -243,7 +243,7 @@ void AtomicFile::create_named() {
       });
     });
     if (error) file_failed(path_, "a file to be created", error);
-    // Before it was locked another process may have taken it for a leftover.
+    // Another process may have taken it for a leftover before it was locked.
     lock_file(descriptor_, 0);
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0 || info.st_nlink > 0) return;
@@ -295,7 +295,7 @@ void AtomicFile::commit() {
     if (error) file_failed(path_, "the file to be given a name", error);
     temporary_ = name;
   }
-  // Closing says whether the disk took it all; the lock goes on until the name is the file's.
+  // close() reports whether the disk took everything; the lock is held until the file has its name.
   lock_ = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   error = close_file(&descriptor_);
   if (error) file_failed(path_, "the file to be closed", error);
@@ -312,14 +312,14 @@ void make_folder(const std::string& path) {
 }
 
 void make_folders(const std::string& path) {
-  std::error_code ignored;  // where a question has no answer, making the folder tells why
+  std::error_code ignored;  // if this check fails, creating the folder reports the reason
   if (std::filesystem::is_directory(path, ignored)) return;
   if (path.size() > 1 && path.back() == '/') return make_folders(path.substr(0, path.size() - 1));
   const std::string above = parent_folder(path);
   if (above != path) make_folders(above);
   try {
     make_folder(path);
-  } catch (const Error&) {  // another process has made it meanwhile?
+  } catch (const Error&) {  // unless another process has created it meanwhile
     if (!std::filesystem::is_directory(path, ignored)) throw;
   }
   sync_folder(above);
@@ -331,7 +331,7 @@ void require_folders_can_be_made(const std::string& path) {
   while (::stat(there.c_str(), &found) != 0) {
     const int error = errno;
     const std::string above = parent_folder(there);
-    if (error == ENOENT && ::lstat(there.c_str(), &found) == 0) {  // a link to nothing
+    if (error == ENOENT && ::lstat(there.c_str(), &found) == 0) {  // a dangling link
       file_failed(there, "a folder that can be made", EEXIST);
     }
     if (error != ENOENT || above == there) file_failed(path, "a folder that can be made", error);
@@ -358,8 +358,8 @@ void sync_folder(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return -1;
     int result = ::fsync(descriptor);
-    // What a file system says that has no way to sync a folder; its entries are then as durable as
-    // it ever makes them.
+    // File systems that cannot sync a folder return EINVAL; its entries are already as durable as
+    // they can be.
     if (result != 0 && errno == EINVAL) result = 0;
     const int reason = errno;
     ::close(descriptor);
@@ -407,7 +407,7 @@ void remove_tree(const std::string& path) {
 
 std::string without_links(const std::string& path) {
   namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;  // as the kernel's
+  constexpr int kMostLinks = 40;  // the kernel's limit
   std::string place = path;
   std::error_code failure;
   for (int i = 0; i < kMostLinks && fs::is_symlink(place, failure); ++i) {

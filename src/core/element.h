@@ -1,6 +1,5 @@
 #pragma once
-// Single elements as double, whatever their dtype: for setting up and reading back, not for loops
-// that matter.
+// Single elements as double, whatever their dtype. For setup and inspection, not for hot loops.
 
 #include <cstdint>
 
@@ -27,7 +26,7 @@ inline double get(const Tensor& t, int64_t offset) {
   return 0;
 }
 
-/// Rounds to the tensor's dtype. REQUIRES: one that tensors of ours have.
+/// Rounds to the tensor's dtype. REQUIRES: not f16 or u8.
 inline void put(const Tensor& t, int64_t offset, double x) {
   switch (t.dtype) {
     case Dtype::f64:
@@ -48,8 +47,8 @@ inline void put(const Tensor& t, int64_t offset, double x) {
   }
 }
 
-/// Calls f(offset, n) for every element: its offset in memory, as get and put take it, and its
-/// index in row-major order.
+/// Calls f(offset, n) for every element: its offset in memory, as for get and put, and its index in
+/// row-major order.
 template <class F>
 void for_elements(const Tensor& t, F&& f) {
   const int64_t size = t.size();

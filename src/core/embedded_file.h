@@ -1,5 +1,5 @@
 #pragma once
-// A file that the program carries in itself.
+// A file that is embedded in the program.
 
 #include <string_view>
 

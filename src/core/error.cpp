@@ -6,7 +6,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What was found may be anything: it must neither move a terminal's cursor nor cut the message.
+/// The found value may be anything: it must not move a terminal's cursor or cut the message short.
 std::string shown(const std::string& part) { return printable(part); }
 
 }  // namespace

@@ -17,13 +17,13 @@ enum class ExitCode : int {
   io = 6,            // files and folders: permissions, full disk
   nonfinite = 7,     // loss or gradient norm is NaN or infinite
   distributed = 8,   // communication between processes
-  device = 9,        // the compute device: absent, too old, too little memory
-  interrupted = 85,  // saved after a pre-emption signal: run again to resume
+  device = 9,        // the compute device: missing, too old, too little memory
+  interrupted = 85,  // saved after a preemption signal: run again to resume
 };
 
 /// What was expected, what was found, where, and what the user can do about it.
 /// `where` is a file, a config key or a field; each part is one phrase without a trailing period.
-/// Control characters but tab and newline, and bytes that are no UTF-8, become U+FFFD.
+/// Control characters except tab and newline, and invalid UTF-8, become U+FFFD.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& where, const std::string& expected,
@@ -32,23 +32,23 @@ class Error : public std::runtime_error {
   ExitCode code() const { return code_; }
   const std::string& where() const { return where_; }
 
-  /// The same error with a fuller place, by a caller that knows the file.
+  /// The same error with a fuller place, for a caller that knows the file.
   Error at(const std::string& where) const;
-  /// The same error with one more way out behind its remedy. REQUIRES: it has one.
+  /// The same error with an alternative added to its remedy. REQUIRES: it has a remedy.
   Error or_else(const std::string& remedy) const;
-  /// The same error with what is to be done next behind its remedy. REQUIRES: it has one.
+  /// The same error with a next step added to its remedy. REQUIRES: it has a remedy.
   Error and_then(const std::string& remedy) const;
-  /// What was expected and found, as a fault of `where`: by a caller that knows what asked for it.
+  /// The same facts blamed on `where`, for a caller that knows what caused the request.
   Error as(ExitCode code, const std::string& where, const std::string& remedy) const;
-  /// The same with its own remedy.
+  /// The same, but keeps its own remedy.
   Error as(ExitCode code, const std::string& where) const;
-  /// The same error with `word` of each of its parts: by a caller that has other names for what it
-  /// is about.
+  /// The same error with `word` applied to each of its parts, for a caller with other names for the
+  /// same things.
   template <class F>
   Error reworded(F&& word) const {
     return {code_, word(where_), word(facts_), word(remedy_)};
   }
-  /// The same error with another below it, in a line of its own.
+  /// The same error followed by another on its own line.
   Error with(const std::string& line) const;
 
  private:
@@ -64,9 +64,9 @@ class Error : public std::runtime_error {
 /// Throws the Error of require.
 [[noreturn]] void broken_contract(const char* what);
 
-/// REQUIRES: `condition`. A violated internal contract: the caller is wrong, not the user.
-/// Nothing but the test is inline: files compiled for newer processors than all run hold no copy of
-/// the rest that the linker could take for everyone (ops/cpu/isa.h).
+/// REQUIRES: `condition`. A failure is a violated internal contract: the caller is wrong, not the
+/// user. Only the test is inline. Files compiled for newer processors must not contain a copy of
+/// the rest, which the linker could pick for all callers (ops/cpu/isa.h).
 inline void require(bool condition, const char* what) {
   if (!condition) broken_contract(what);
 }

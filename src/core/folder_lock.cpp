@@ -26,13 +26,13 @@ int open_lock(const std::string& path) {
 
 enum class Taken { yes, held, no_locks };
 
-/// Takes the lock of an open file; no_locks: on a file system that has none.
+/// Locks an open file; returns no_locks on a file system without locks.
 Taken take_lock(int descriptor) {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return Taken::yes;
   return errno == EWOULDBLOCK ? Taken::held : Taken::no_locks;
 }
 
-/// The lock file that the parent has left open for this process; -1: it has not.
+/// The lock file that the parent left open for this process; -1 if there is none.
 int inherited(const std::string& path) {
   const char* const text = std::getenv(FolderLock::kInherited);
   if (text == nullptr) return -1;
@@ -75,7 +75,7 @@ bool FolderLock::take(const std::string& folder, std::string* holder) {
       return false;
     }
     if (taken == Taken::yes && is_file_at(path_, descriptor_)) break;
-    // Removed before it was locked it keeps nobody out: whoever comes makes another.
+    // If it was removed before it was locked it keeps nobody out: the next process creates another.
     ::close(std::exchange(descriptor_, -1));
     if (taken == Taken::no_locks) return true;
   }

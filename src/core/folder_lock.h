@@ -6,34 +6,34 @@
 
 namespace bamtrain {
 
-/// Holds an advisory lock on the file FOLDER/.lock, which the system drops when the process ends
-/// however it ends. The file stays. File systems that have no locks give no protection.
+/// Holds an advisory lock on the file FOLDER/.lock. The system releases it when the process ends,
+/// however it ends. The file stays. File systems without locks give no protection.
 class FolderLock {
  public:
   static constexpr const char* kName = ".lock";
-  /// The variable that names an open file to a process whose parent has taken the lock for it.
+  /// Environment variable: the descriptor of a lock that the parent took for this process.
   static constexpr const char* kInherited = "BAMTRAIN_LOCK";
 
-  /// Takes it, or what the parent has taken. Error (ExitCode::io) where another process holds it,
-  /// naming the process.
+  /// Takes the lock, or adopts the one that the parent took. Throws Error (ExitCode::io), naming
+  /// the other process, if another process holds it.
   explicit FolderLock(const std::string& folder);
-  /// Null where another process holds it.
+  /// Returns null if another process holds the lock.
   static std::unique_ptr<FolderLock> unless_held(const std::string& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();
 
-  /// Error (ExitCode::io) where the file was removed or replaced: another run may have come into
-  /// the folder since. Takes no memory otherwise.
+  /// Throws Error (ExitCode::io) if the lock file was removed or replaced, because another run may
+  /// have entered the folder since. Otherwise allocates no memory.
   void require_held() const;
 
-  /// For a child, between fork and exec: the lock is the child's as well, and its alone when the
-  /// parent has let go.
+  /// For a child, between fork and exec: shares the lock with the child. It is the child's alone
+  /// once the parent releases it.
   void leave_to_program() const;
 
  private:
   FolderLock() = default;
-  /// False where another process holds it; its number to `holder`.
+  /// Returns false if another process holds it, and stores that process's id in `holder`.
   bool take(const std::string& folder, std::string* holder);
   [[noreturn]] void refuse() const;
 

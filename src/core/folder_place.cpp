@@ -43,8 +43,8 @@ void FolderPlace::check() const {
   if (!fs::is_empty(path_)) may_replace_(path_);
 }
 
-/// The folders change names where that is one step: at every moment the name is the old set's or
-/// the new one's.
+/// Exchanges the folders in one step if possible, so that the name always refers to the old or the
+/// new folder.
 std::string FolderPlace::replace_former(const std::string& folder) {
   if (exchange_paths(folder, path_)) return folder;
   const std::string former = make_new_folder(path_ + ".former-");
@@ -62,7 +62,7 @@ std::string FolderPlace::replace_former(const std::string& folder) {
   }
   try {
     rename_path(former, folder);
-  } catch (const Error&) {  // the new set is in its place
+  } catch (const Error&) {  // the new folder is already in place
     return former;
   }
   return folder;
@@ -81,7 +81,7 @@ std::string FolderPlace::take(const std::string& folder) {
   if (replaced) {
     former = replace_former(folder);
   } else {
-    rename_path(folder, path_);  // in place of an empty folder, too
+    rename_path(folder, path_);  // also replaces an empty folder
   }
   sync_folder(parent_folder(path_));
   return former;

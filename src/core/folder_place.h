@@ -1,5 +1,5 @@
 #pragma once
-// The name that a folder takes when it is complete, and what may have it before.
+// The name that a folder takes when it is complete, and whatever has that name before.
 
 #include <functional>
 #include <string>
@@ -8,24 +8,25 @@ namespace bamtrain {
 
 class FolderPlace {
  public:
-  /// Called with a folder that has the name already, and content: throws what an Error should say
-  /// where that must not be replaced.
+  /// Called with an existing, non-empty folder of that name. Throws an Error if it must not be
+  /// replaced.
   using MayReplace = std::function<void(const std::string& folder)>;
 
-  /// The place that `path` names: its own symbolic links are followed, slashes at its end left out.
+  /// The place that `path` names: follows its final symbolic links and strips trailing slashes.
   static std::string named(const std::string& path);
 
-  /// For the place named(path); folders above are made. Error (io) where a file has
-  /// the name already, its parent cannot be written, or `may_replace` throws one.
+  /// For the place named(path); creates its parents. Throws Error (io) if a file has the name, the
+  /// parent is not writable, or `may_replace` throws one.
   FolderPlace(const std::string& path, MayReplace may_replace);
 
   const std::string& path() const { return path_; }
 
-  /// Puts the names in `folder` on disk and moves it to the place, instead of the former one: in
-  /// one step, or on file systems that cannot exchange two names (NFS is one) in two, between which
-  /// the former one is NAME.former-XXXX and a process that is killed leaves it under that name.
-  /// Returns where the former one is then, "" for none. Error (io), also where another process has
-  /// filled the place meanwhile with what must not be replaced; it stays then.
+  /// Syncs the entries of `folder` to disk and moves it to the place, instead of the former folder.
+  /// That takes one step, or two on file systems that cannot exchange two names (such as NFS).
+  /// Between the two steps the former folder is NAME.former-XXXX; a killed process leaves it there.
+  /// Returns the former folder's new path, or "" if there was no former folder. Throws Error (io),
+  /// also if another process has meanwhile put something at the place that must not be replaced;
+  /// that content stays.
   std::string take(const std::string& folder);
 
  private:

@@ -2,7 +2,7 @@
 
 namespace bamtrain {
 
-/// What a mechanism's formula reads of its options, in an order that is its own.
+/// The options that a mechanism's formula reads, in the mechanism's own order.
 struct FormulaConstants {
   double of[2] = {};
 };

@@ -11,7 +11,7 @@ namespace bamtrain {
 
 struct GzipDecoder::Stream : z_stream {
   Stream() : z_stream{} {
-    constexpr int kGzipAlone = 16;  // besides the logarithm of the window
+    constexpr int kGzipAlone = 16;  // added to the logarithm of the window
     require(::inflateInit2(this, MAX_WBITS + kGzipAlone) == Z_OK, "a gzip decoder");
   }
   ~Stream() { ::inflateEnd(this); }
@@ -28,7 +28,7 @@ void GzipDecoder::refuse(const std::string& found) const {
   throw Error(ExitCode::data, where_, "intact gzip data", found, "fetch the file again");
 }
 
-/// False at the end of the file.
+/// Returns false at the end of the file.
 bool GzipDecoder::next_input() {
   const std::string_view chunk = next_();
   if (chunk.empty() && inside_member_) refuse("an end inside a member");
@@ -46,7 +46,7 @@ size_t GzipDecoder::read(char* out, size_t n) {
   while (n > 0 && s.avail_out == n) {
     if (s.avail_in == 0 && !next_input()) return 0;
     if (!inside_member_ && any_member_ && *s.next_in == 0) {
-      // Zeros fill up a block of a tape; gzip(1) passes over them, too.
+      // Zeros pad tape blocks; gzip(1) skips them too.
       ++s.next_in;
       --s.avail_in;
       continue;

@@ -1,5 +1,5 @@
 #pragma once
-// The text of gzip (RFC 1952), of several members one after the other.
+// Decompresses gzip (RFC 1952), also several concatenated members.
 
 #include <cstddef>
 #include <functional>
@@ -11,18 +11,18 @@ namespace bamtrain {
 
 class GzipDecoder {
  public:
-  /// The next compressed bytes, valid until it is called again; none at their end.
+  /// Returns the next compressed bytes, valid until the next call; empty at the end.
   using Next = std::function<std::string_view()>;
 
-  /// Whether `start` begins gzip.
+  /// Whether `start` begins with the gzip magic bytes.
   static bool begins(std::string_view start) { return start.starts_with("\x1F\x8B"); }
 
-  /// `where` is named in errors.
+  /// Errors name `where`.
   GzipDecoder(std::string where, Next next);
   ~GzipDecoder();
 
-  /// Up to `n` bytes into `out`; 0 at the end. Error (data) for damaged data, an end inside a
-  /// member and, but for zeros, anything behind the last one.
+  /// Reads up to `n` bytes into `out`; returns 0 at the end. Throws Error (data) for damaged data,
+  /// an end inside a member, and anything but zeros after the last member.
   size_t read(char* out, size_t n);
 
  private:

@@ -1,9 +1,9 @@
 #pragma once
-// Marks functions that kernels call too.
+// Marks functions that kernels also call.
 
 #if defined(__CUDACC__)
 #define BAMTRAIN_HD __host__ __device__
-/// Of what a template makes for either, and never for both in one compilation.
+/// For template instances used on host or device, but never on both in one compilation.
 #define BAMTRAIN_EITHER __device__ __forceinline__
 #else
 #define BAMTRAIN_HD

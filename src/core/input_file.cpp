@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kReadBytes = int64_t{1} << 20;
 
-/// Whether another try would end alike: there is none, or something else of that name.
+/// Whether a retry would fail the same way: no such file, or not a file.
 bool says_of_the_file(int error) {
   return error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP ||
          error == ENAMETOOLONG || error == ENXIO;
@@ -28,7 +28,7 @@ bool says_of_the_file(int error) {
 InputFile::InputFile(const std::string& path, ExitCode code, const std::string& remedy,
                      Refusals refusals)
     : path_(path), code_(code), remedy_(remedy), refusals_(refusals) {
-  // Without O_NONBLOCK a named pipe would be waited for instead of refused.
+  // Without O_NONBLOCK, opening a named pipe would block instead of being refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) refuse("a readable file", errno);
   take_size();

@@ -1,5 +1,5 @@
 #pragma once
-// Reading regular files: nothing is allocated or believed beyond the bytes that are there.
+// Reads regular files. Nothing is allocated or trusted beyond the bytes that exist.
 
 #include <cstdint>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace bamtrain {
 
-/// A regular file open for reading. Every failure is an Error of the given code and remedy that
-/// names the file; with `passing`, what says nothing of the file (EIO, EMFILE, EACCES and the like,
-/// where another try may succeed) is one of ExitCode::io.
+/// A regular file open for reading. Every failure throws an Error with the given code and remedy
+/// that names the file. With `passing`, failures that say nothing about the file itself (EIO,
+/// EMFILE, EACCES and the like, where a retry may succeed) have ExitCode::io instead.
 ///
-/// Reads are copies rather than views of a mapping: a mapped page that the disk cannot deliver, or
-/// that another process has cut off, would end the process without a word.
+/// Reads copy rather than use a mapped view. A mapped page that the disk cannot deliver, or that
+/// another process has truncated, would kill the process without a message.
 class InputFile {
  public:
   enum class Refusals { of_the_file, passing };
   InputFile(const std::string& path, ExitCode code, const std::string& remedy,
             Refusals refusals = Refusals::of_the_file);
-  /// The regular file that is open as `descriptor`, which is its own from now on.
+  /// Takes ownership of `descriptor`, which is open on a regular file.
   InputFile(int descriptor, const std::string& path, ExitCode code, const std::string& remedy);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
@@ -28,11 +28,11 @@ class InputFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }
 
-  /// Exactly `bytes` bytes from `offset` into `out`; fewer there: Error.
+  /// Reads exactly `bytes` bytes from `offset` into `out`. Throws Error if there are fewer.
   void read(int64_t offset, void* out, int64_t bytes) const;
-  /// The whole file. More than `limit` bytes: Error, before anything is allocated.
+  /// The whole file. Throws Error before allocating if it has more than `limit` bytes.
   std::string text(int64_t limit) const;
-  /// SHA-256 of the whole file, 64 lower-case digits.
+  /// SHA-256 of the whole file, 64 lower-case hex digits.
   std::string sha256() const;
 
  private:

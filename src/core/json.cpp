@@ -31,7 +31,7 @@ std::string place(std::string_view text, size_t end, const JsonSource& source) {
   return source.where + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-/// Tells the handler below how far the lexer has read.
+/// Counts how far the lexer has read, for the handler below.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -94,7 +94,7 @@ class Builder {
   bool number_unsigned(json::number_unsigned_t v) { return add(v); }
   bool number_float(json::number_float_t v, const std::string&) { return add(v); }
   bool string(std::string& v) { return add(std::move(v)); }
-  bool binary(json::binary_t&) { return false; }  // no JSON text has it
+  bool binary(json::binary_t&) { return false; }  // never in JSON text
 
   bool start_object(size_t) { return open(json::object()); }
   bool start_array(size_t) { return open(json::array()); }
@@ -163,8 +163,8 @@ class Builder {
     return true;
   }
 
-  /// Where the string that ends at count_ starts: the parser reports a key as soon as it has read
-  /// the closing quote.
+  /// The start of the string that ends at count_: the parser reports a key only after reading its
+  /// closing quote.
   size_t key_start() const {
     size_t i = count_ - 1;
     while (i > 0) {
@@ -219,8 +219,8 @@ void add_leaves(const json& value, const std::string& path, std::map<std::string
 
 json parse_json(std::string_view text, const JsonSource& source) {
   Builder builder(text, source);
-  // nlohmann's lexer takes a NUL for the end of the input and would ignore what follows; it would
-  // skip a byte order mark, which others read as text.
+  // nlohmann's lexer treats a NUL as the end of the input and would ignore what follows. It would
+  // also skip a byte order mark, which other parsers read as text.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
     builder.refuse(nul + 1, "text", "a NUL byte",

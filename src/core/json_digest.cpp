@@ -26,7 +26,7 @@ ordered_json parse_digested_json(std::string_view text, const JsonSource& source
     newer.remedy = "read it with a newer bamtrain";
     newer.refuse("at most " + std::to_string(kDigestedFormat), std::to_string(format));
   }
-  // In the order of the file, which the first reader does not keep.
+  // Parsed again in the order of the file, which parse_json does not keep.
   ordered_json object = ordered_json::parse(text);
   if (format == kDigestedFormat || read.has("digest")) {
     const std::string said = read.text("digest");

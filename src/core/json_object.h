@@ -1,5 +1,5 @@
 #pragma once
-// Members of JSON objects that programs wrote, read with nothing believed.
+// Checked access to members of JSON objects that programs wrote.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 
 namespace bamtrain {
 
-/// A place in a file, and what to do where it is damaged.
+/// A place in a file, and the remedy if it is damaged.
 struct JsonPlace {
   std::string text;  // "metrics.jsonl:3"
   ExitCode code;
@@ -20,19 +20,19 @@ struct JsonPlace {
   [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
 };
 
-/// The numbers of a list. Error at `where` for anything else.
+/// The numbers of a list. Throws Error at `where` for anything else.
 std::vector<double> json_numbers(const nlohmann::json& list, const JsonPlace& where);
 
-/// An object whose members are read by type: what is not there, or of another type, is an Error at
-/// "PLACE: KEY". The value must outlive it.
+/// An object whose members are read by type. A missing member, or one of another type, throws Error
+/// at "PLACE: KEY". The value must outlive this object.
 class JsonObject {
  public:
-  /// Error where `value` is no object.
+  /// Throws Error if `value` is not an object.
   JsonObject(const nlohmann::json& value, JsonPlace where);
 
   bool has(const char* key) const;
   double number(const char* key) const;
-  /// NaN where there is no such member.
+  /// NaN if the member is missing.
   double number_or_none(const char* key) const;
   /// An integer from 0 to `most`.
   int64_t count(const char* key, int64_t most = INT64_MAX) const;

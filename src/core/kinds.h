@@ -1,5 +1,5 @@
 #pragma once
-// The alternatives of each operation that a config chooses by name.
+// The alternatives of operations that a config chooses by name.
 
 #include <cstdint>
 
@@ -7,7 +7,8 @@
 
 namespace bamtrain {
 
-/// The activation of the mlp. With Phi the normal distribution's cumulative function:
+/// The activation of the MLP. Phi is the cumulative distribution function of the normal
+/// distribution:
 ///   swiglu    x sigmoid(x), gated: multiplied by a second product
 ///   geglu     GELU in its tanh form, gated
 ///   gelu      GELU in its tanh form

@@ -1,5 +1,5 @@
 #pragma once
-// The lines of a file, one after the other.
+// Reads the lines of a file in order.
 
 #include <cstdint>
 #include <string>
@@ -9,31 +9,31 @@
 
 namespace bamtrain {
 
-/// What follows the last newline is no line: whoever writes it has not ended it. Holds no more than
-/// a piece of the file and the longest line, of which it takes `most` bytes.
+/// Text after the last newline is not a line: its writer has not finished it. Holds at most one
+/// read buffer of the file and the longest line, of which it keeps `most` bytes.
 class LineReader {
  public:
-  /// A longer line is damage: several times what a run writes (record/logs.h).
+  /// A longer line is damage: this is several times what a run writes (record/logs.h).
   static constexpr size_t kMost = size_t{64} << 20;
 
-  /// From `offset` on. `file` must outlive the reader.
+  /// Reads from `offset` on. `file` must outlive the reader.
   explicit LineReader(const InputFile& file, int64_t offset = 0, size_t most = kMost)
       : file_(file), most_(most), read_(offset) {}
 
-  /// The next line, without its newline; it is there until the next call. Of a line longer than
-  /// `most` bytes, ended or not, its first most + 1; the call after that skips the rest. false:
-  /// there is none. Errors: as InputFile::read.
+  /// Returns the next line without its newline, valid until the next call. For a line longer than
+  /// `most` bytes, terminated or not, returns its first most + 1 bytes; the next call skips the
+  /// rest. Returns false if no line is left. Errors as InputFile::read.
   bool next(std::string_view* line);
-  /// Where in the file the next line begins.
+  /// The file offset of the next line.
   int64_t offset() const { return read_ - static_cast<int64_t>(held_.size() - begin_); }
 
  private:
   const InputFile& file_;
   size_t most_;
-  int64_t read_;           // of the file, up to here
-  std::string held_;       // what was read last
-  size_t begin_ = 0;       // of the next line in it
-  bool skipping_ = false;  // what is read next is the rest of a line that was too long
+  int64_t read_;           // file offset up to which bytes were read
+  std::string held_;       // bytes read but not yet returned
+  size_t begin_ = 0;       // offset of the next line in held_
+  bool skipping_ = false;  // the next bytes are the rest of a line that was too long
 };
 
 }  // namespace bamtrain

@@ -10,7 +10,7 @@ namespace bamtrain {
 
 namespace {
 
-/// The number in the file; none where there is no file, or a word such as "max".
+/// The number in the file; nullopt if the file is missing or holds a word such as "max".
 std::optional<int64_t> limit_in(const std::string& path) {
   std::ifstream in(path);
   int64_t bytes = 0;
@@ -18,9 +18,8 @@ std::optional<int64_t> limit_in(const std::string& path) {
   return bytes;
 }
 
-/// The least of `file` in MOUNT/group, the folder above it, and so on up to MOUNT. A container
-/// often mounts its own group as MOUNT while `group` is the path outside: the folders in between
-/// are then not there.
+/// The minimum of `file` over MOUNT/group and its parents up to MOUNT. A container often mounts its
+/// own group as MOUNT while `group` is the path outside; the folders in between are then missing.
 std::optional<int64_t> least_upwards(const std::string& mount, std::string group,
                                      const std::string& file) {
   std::optional<int64_t> least;
@@ -47,7 +46,7 @@ std::optional<int64_t> control_group_limit(const std::string& root) {
   const auto consider = [&least](const std::optional<int64_t>& limit) {
     if (limit) least = std::min(least.value_or(*limit), *limit);
   };
-  // Lines "number:controllers:path"; the number is 0 and the list empty for version 2.
+  // Lines are "number:controllers:path"; for version 2 the number is 0 and the list is empty.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':');

@@ -14,17 +14,17 @@ struct MemoryLimit {
   const char* source = "";  // "all that the machine has"
 };
 
-/// The least of the machine's memory, this process's limit (ulimit -v) and its control groups'.
+/// The minimum of the machine's memory, this process's limit (ulimit -v) and its control groups'.
 MemoryLimit memory_limit();
 
-/// What to say of a std::bad_alloc, by its place and code (ExitCode::device). `lower`: what the
-/// command has to lower, a remedy of its own beside more memory; may be empty.
+/// The Error (ExitCode::device) to report for a std::bad_alloc. `lower` says what the command can
+/// lower, as a remedy besides more memory; it may be empty.
 Error out_of_memory(const std::string& lower);
 
-/// The least limit of the control groups that this process is in, each with all that it lies in:
-/// memory.max of version 2, memory.limit_in_bytes of version 1 (cgroups(7)). None where no file
-/// sets one. `root` stands for "/": the files read are ROOT/proc/self/cgroup and those below
-/// ROOT/sys/fs/cgroup, where systems mount them.
+/// The lowest limit of this process's control groups and all their ancestors: memory.max of version
+/// 2, memory.limit_in_bytes of version 1 (cgroups(7)). Returns nullopt if no file sets a limit.
+/// `root` replaces "/": reads ROOT/proc/self/cgroup and files below ROOT/sys/fs/cgroup, where
+/// systems mount them.
 std::optional<int64_t> control_group_limit(const std::string& root = "");
 
 }  // namespace bamtrain

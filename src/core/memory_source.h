@@ -5,7 +5,7 @@
 
 namespace bamtrain {
 
-/// What helps where a memory plan does not fit.
+/// The remedy if a memory plan does not fit.
 inline constexpr const char* kPlanRemedy =
     "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes, or set "
     "train.recompute";
@@ -13,16 +13,17 @@ inline constexpr const char* kPlanRemedy =
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
-  /// Zero-filled, aligned to at least 64 bytes. Error (ExitCode::device) where it has too little.
+  /// Zero-filled, aligned to at least 64 bytes. Throws Error (ExitCode::device) if there is too
+  /// little.
   virtual void* allocate(int64_t bytes) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;
-  /// Error (ExitCode::device) unless `bytes` could be had at all.
+  /// Throws Error (ExitCode::device) unless `bytes` could ever be allocated.
   virtual void check_fits(int64_t bytes) const = 0;
-  /// Whether the host may read and write this memory by its pointers.
+  /// Whether the host can read and write this memory through its pointers.
   virtual bool on_host() const = 0;
 };
 
-/// The machine's own memory, in huge pages where the system has them.
+/// The machine's own memory, in huge pages if the system has them.
 MemorySource& host_memory();
 
 }  // namespace bamtrain

@@ -15,7 +15,7 @@ namespace bamtrain {
 
 namespace {
 
-/// The whole of `text` as a number; none where it is no such number.
+/// All of `text` as a number; nullopt if it is not one.
 template <class T>
 std::optional<T> whole(const std::string& text) {
   T value{};
@@ -25,7 +25,7 @@ std::optional<T> whole(const std::string& text) {
   return value;
 }
 
-/// Has the option read each value by `read`, which returns what CLI11 is to read in its place, or
+/// Makes the option pass each value through `read`, which returns the text for CLI11 to parse, or
 /// throws.
 CLI::Option* take(CLI::Option* option, const std::string& shown,
                   const std::function<std::string(const std::string&)>& read) {
@@ -47,7 +47,7 @@ bool is_integer(const std::string& text) {
   return text.size() > first && text.find_first_not_of("0123456789", first) == std::string::npos;
 }
 
-/// 2^10 or 10^3 to the power that the unit's prefix says; none for what is no unit of bytes.
+/// 2^10 or 10^3 to the power of the unit's prefix; nullopt if it is not a unit of bytes.
 std::optional<int64_t> unit_of(std::string unit) {
   for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (unit.ends_with('b')) unit.pop_back();

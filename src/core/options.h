@@ -1,6 +1,6 @@
 #pragma once
-// Typed options that a mechanism declares beside its formula, so that the config reader, the schema
-// and the documentation know them without being told twice.
+// Typed options that a mechanism declares next to its formula: the single source for the config
+// reader, the schema and the documentation.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace bamtrain {
 
 class Options;
 
-/// The version of run configurations that this program writes. It reads all before it: what a
-/// configuration leaves open has the value that its own version gives it.
+/// The version of run configurations that this program writes. It also reads all earlier versions.
+/// A missing key takes the default of the configuration's own version.
 inline constexpr int64_t kConfigVersion = 3;
 
-/// Whether two versions differ in names of keys at most: 1 has other defaults, 3 renames a key
-/// of 2.
+/// Whether two versions differ at most in names of keys: version 1 has other defaults, version 3
+/// renames a key of version 2.
 constexpr bool have_same_defaults(int64_t version, int64_t other) {
   return version == other || (version > 1 && other > 1);
 }
@@ -32,17 +32,18 @@ using OptionValue = std::variant<bool, double, std::string, StringList>;
 struct OptionSpec {
   std::string name;
   std::string description;
-  OptionValue default_value;              // its default; the alternative held is the option's type
-  std::vector<std::string> choices = {};  // for strings and string lists: the allowed values
-  double minimum = -1e300, maximum = 1e300;              // for numbers, both inclusive
-  bool integer = false;                                  // for numbers
+  OptionValue default_value;                 // the alternative it holds is the option's type
+  std::vector<std::string> choices = {};     // for strings and string lists: the allowed values
+  double minimum = -1e300, maximum = 1e300;  // for numbers, both inclusive
+  bool integer = false;                      // for numbers
   std::optional<OptionValue> default_v1 = std::nullopt;  // config_version 1: another default
-  std::string word = {};  // for numbers from 1 on: what may be written in place of 0
-  /// Of a number whose 0 stands for one that the training length gives: that one, where all layers
-  /// have this window (0: none). 0 where the other options leave it no meaning. Null: of others.
+  std::string word = {};  // for numbers from 1 on: a word that may replace 0
+  /// For a number whose 0 means "derived from the training length": its value at training length T
+  /// if all layers have this window (0: no window). Returns 0 if the other options make the number
+  /// meaningless. Null for all other options.
   double (*of_length)(const Options&, int64_t T, int64_t window) = nullptr;
-  /// Whether a model whose options leave it no meaning gives it by its own training length all the
-  /// same, to a run that begins with that model's weights and has other options.
+  /// For a run that starts from another model's weights with other options: whether the number
+  /// follows that model's training length even if that model's own options make it meaningless.
   bool of_source_length = false;
 
   const OptionValue& default_of(int64_t config_version) const {
@@ -50,7 +51,7 @@ struct OptionSpec {
   }
 };
 
-/// A mechanism's chosen option values by name.
+/// The option values of a mechanism by name.
 class Options {
  public:
   void set(const std::string& name, OptionValue value) { values_[name] = std::move(value); }
@@ -62,7 +63,7 @@ class Options {
   double number(const std::string& name) const { return get<double>(name); }
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
   const StringList& list(const std::string& name) const { return get<StringList>(name); }
-  /// Whether the list of that name holds `entry`.
+  /// Whether the list with that name contains `entry`.
   bool lists(const std::string& name, const std::string& entry) const {
     const StringList& all = list(name);
     return std::find(all.begin(), all.end(), entry) != all.end();

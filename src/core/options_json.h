@@ -1,5 +1,5 @@
 #pragma once
-// Options (core/options.h) as JSON: what config/option.h reads.
+// Options (core/options.h) as JSON, in the form that config/option.h reads.
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace bamtrain {
 
-/// A value of that option.
+/// A value of the option `spec`.
 nlohmann::ordered_json option_json(const OptionSpec& spec, const OptionValue& value);
 
 /// Every option in the declared order.

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLetters = 4;  // that make_new_folder chooses
+constexpr size_t kLetters = 4;  // chosen by make_new_folder
 
-/// Takes the lock of a folder; -1 where another process holds it or there are no locks.
+/// Locks a folder; returns -1 if another process holds the lock or there are no locks.
 int lock_folder(const std::string& path, int how) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return -1;
@@ -34,7 +34,7 @@ int lock_folder(const std::string& path, int how) {
   return -1;
 }
 
-/// Whether `path` is still the folder that is open.
+/// Whether `path` is still the open folder.
 bool leads_to(const std::string& path, int descriptor) {
   struct stat named;
   struct stat open;
@@ -56,7 +56,7 @@ OutputFolder::OutputFolder(const std::string& final_path, MayReplace may_replace
   make_temporary();
 }
 
-/// Between making the folder and locking it somebody may have taken it for a leftover.
+/// Retries, because another process may take the folder for a leftover before it is locked.
 void OutputFolder::make_temporary() {
   do {
     if (lock_ >= 0) ::close(lock_);
@@ -73,7 +73,7 @@ OutputFolder::~OutputFolder() {
 
 void OutputFolder::remove_leftovers() {
   const std::string prefix = fs::path(temporary_prefix(place_.path())).filename().string();
-  std::error_code ignored;  // a folder that cannot be listed can still be written to
+  std::error_code ignored;  // a folder that cannot be listed may still be writable
   for (fs::directory_iterator it(parent_folder(place_.path()), ignored), end; !ignored && it != end;
        it.increment(ignored)) {
     const std::string other = it->path().filename().string();
@@ -85,7 +85,7 @@ void OutputFolder::remove_leftovers() {
       remove_tree(path);
       removed_.push_back(path);
     } catch (const Error&) {
-      // Another user's, perhaps: of no consequence for the work at hand.
+      // Perhaps another user's; it does not matter here.
     }
     ::close(lock);
   }
@@ -105,7 +105,7 @@ void OutputFolder::commit() {
   try {
     remove_tree(temporary_);
   } catch (const Error&) {
-    // The new set is in its place; the next OutputFolder removes this.
+    // The new folder is in place; the next OutputFolder removes this one.
   }
 }
 

@@ -8,22 +8,22 @@
 
 namespace bamtrain {
 
-/// Files are written into path(), a new folder beside `final_path`; commit() gives it that name.
-/// The destructor removes what was not committed.
+/// Files are written into path(), a new folder next to `final_path`; commit() gives it that name.
+/// The destructor removes an uncommitted folder.
 ///
-/// What a killed process leaves, wherever it was killed, the next OutputFolder of the same name
-/// removes. A folder NAME.tmp-HHHHHHHH-XXXX is such a leftover where H are the digits of this
-/// machine's name (temporary_prefix) and no process holds the lock (flock(2)) on it, which every
-/// OutputFolder takes as soon as its folder is made and holds for life. Anything else beside NAME
-/// stays, and so does everything on file systems without locks.
+/// The next OutputFolder of the same name removes whatever a killed process left. A folder
+/// NAME.tmp-HHHHHHHH-XXXX is such a leftover if HHHHHHHH are the digits of this machine's name
+/// (temporary_prefix) and no process holds its lock (flock(2)). Every OutputFolder takes that lock
+/// as soon as its folder exists and holds it for life. Everything else next to NAME stays, and so
+/// does everything on file systems without locks.
 class OutputFolder {
  public:
-  /// What the names of temporary folders for `final_path` begin with on this machine.
+  /// The prefix of names of temporary folders for `final_path` on this machine.
   static std::string temporary_prefix(const std::string& final_path);
 
   using MayReplace = FolderPlace::MayReplace;
 
-  /// Errors: as FolderPlace. What is replaced is removed.
+  /// Errors as FolderPlace. A replaced folder is removed.
   OutputFolder(const std::string& final_path, MayReplace may_replace);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -33,10 +33,10 @@ class OutputFolder {
   /// The leftovers of killed processes that the constructor removed.
   const std::vector<std::string>& removed_leftovers() const { return removed_; }
 
-  /// A new folder within, and its path. Error (io).
+  /// Creates a folder within and returns its path. Throws Error (io).
   std::string subfolder(const std::string& name) const;
 
-  /// The folder takes its place, as FolderPlace::take. REQUIRES: called once.
+  /// Moves the folder to its place, as FolderPlace::take. REQUIRES: called once.
   void commit();
 
  private:

@@ -11,7 +11,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Of this process; 0: the system does not say.
+/// The number of this process's threads; 0 if the system does not report it.
 int64_t living_threads() {
   struct stat tasks = {};
   return ::stat("/proc/self/task", &tasks) == 0 ? static_cast<int64_t>(tasks.st_nlink) - 2 : 0;
@@ -23,7 +23,7 @@ bool start_once() {
   std::latch all_tried(1);
   {
     std::vector<std::jthread> threads;
-    // Behind it: the threads end before they are joined, if one cannot be had too.
+    // Declared after the threads, so it releases them before they are joined, also on an exception.
     struct Release {
       std::latch& latch;
       ~Release() { latch.count_down(); }
@@ -31,7 +31,7 @@ bool start_once() {
     threads.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) threads.emplace_back([&all_tried] { all_tried.wait(); });
   }
-  // A thread that was joined counts against the limit until the system has put it away.
+  // A joined thread counts against the limit until the system has cleaned it up.
   constexpr int kMostYields = 100'000;
   for (int i = 0; i < kMostYields && living_threads() > before; ++i) ::sched_yield();
 #pragma omp parallel

@@ -1,6 +1,6 @@
 #pragma once
-// Threads. Work is cut so that results never depend on their number: into pieces that do not, or
-// into such that every result is added up in the same order however it is cut.
+// Threads. Work is split so that results never depend on the number of threads: either the split
+// itself does not, or every result is summed in the same order for any split.
 
 #include <omp.h>
 
@@ -13,13 +13,15 @@ namespace bamtrain {
 inline int max_threads() { return omp_get_max_threads(); }
 inline int thread_index() { return omp_get_thread_num(); }
 
-/// Starts the threads of parallel loops, once: the functions below do so first. std::system_error
-/// where the system refuses one. The runtime would end the process then, with exit code 1.
+/// Starts the threads of parallel loops, once; the functions below call it first. Throws
+/// std::system_error if the system refuses a thread. The OpenMP runtime would instead end the
+/// process with exit code 1.
 void start_threads();
 
-/// f(i, slot) for i in [0, n), in any order, on all threads. `slot` is for scratch memory: below
-/// min(n, max_threads()), never two of the same at once, and the same thread's as far as there are
-/// that many. The first exception of any piece is rethrown on the caller's thread after the loop.
+/// Calls f(i, slot) for i in [0, n), in any order, on all threads. `slot` indexes scratch memory:
+/// it is below min(n, max_threads()), and concurrent calls never share one. If n >= max_threads(),
+/// it is the index of the thread. The first exception is rethrown on the caller's thread after the
+/// loop.
 template <class F>
 void parallel_for_slots(int64_t n, F&& f) {
   if (n <= 0) return;
@@ -41,14 +43,14 @@ void parallel_for_slots(int64_t n, F&& f) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// f(i) for i in [0, n), likewise.
+/// Calls f(i) for i in [0, n), likewise.
 template <class F>
 void parallel_for(int64_t n, F&& f) {
   parallel_for_slots(n, [&f](int64_t i, int64_t) { f(i); });
 }
 
-/// f(i) for i in [0, n): each thread works through a contiguous range, then steals from the
-/// others'. For memory that is read once, where interleaved access is slower.
+/// Calls f(i) for i in [0, n): each thread processes a contiguous range, then steals from the
+/// others. For memory that is read once, where interleaved access is slower.
 template <class F>
 void parallel_work_stealing(int64_t n, F&& f) {
   constexpr int64_t kMost = 64;
@@ -65,7 +67,7 @@ void parallel_work_stealing(int64_t n, F&& f) {
   });
 }
 
-/// f(begin, end) over [0, n) in pieces of `grain` elements.
+/// Calls f(begin, end) over [0, n) in ranges of `grain` elements.
 template <class F>
 void parallel_ranges(int64_t n, int64_t grain, F&& f) {
   parallel_for((n + grain - 1) / grain, [&](int64_t piece) {

@@ -1,5 +1,5 @@
 #pragma once
-// A random order of n things in O(1) memory.
+// A random permutation of n items in O(1) memory.
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace bamtrain {
 
-/// A bijection of [0, n), a pure function of (n, seed, epoch): a Feistel network over the smallest
-/// even number of bits that holds n - 1, whose round function is Philox, walked along its cycle
-/// until the value is below n again (Black and Rogaway, "Ciphers with arbitrary finite domains",
-/// CT-RSA 2002). The network's domain is less than 4 n, so that a value costs fewer than four walks
-/// on average.
+/// A bijection of [0, n), a pure function of (n, seed, epoch). It is a Feistel network over the
+/// smallest even number of bits that holds n - 1, with Philox as its round function. Values are
+/// cycle-walked until they are below n (Black and Rogaway, "Ciphers with arbitrary finite domains",
+/// CT-RSA 2002). The network's domain is smaller than 4 n, so a value costs fewer than four
+/// applications on average.
 class Permutation {
  public:
   /// REQUIRES: 1 <= n <= 2^62.
@@ -23,7 +23,7 @@ class Permutation {
     while ((uint64_t{1} << (2 * half_bits_)) < n_) ++half_bits_;
   }
 
-  /// Where position `x` goes. REQUIRES: 0 <= x < n.
+  /// The image of position `x`. REQUIRES: 0 <= x < n.
   int64_t operator()(int64_t x) const {
     uint64_t y = static_cast<uint64_t>(x);
     require(y < n_, "a position inside the permutation");

@@ -1,5 +1,5 @@
 #pragma once
-// Messages of a command, apart from its result.
+// Messages of a command, separate from its result.
 
 #include <cstdio>
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace bamtrain {
 
-/// A line for people (printable, core/utf8.h), written to `out` at once; lost where `out` takes no
-/// more. What the command makes is not the worse for that, and its exit code speaks of what it
-/// makes.
+/// Writes a line for people (printable, core/utf8.h) to `out` and flushes it. Write errors are
+/// ignored: they do not affect the command's result, and its exit code is about that result.
 inline void print_message(std::FILE* out, const std::string& text) {
   std::fputs((printable(text) + "\n").c_str(), out);
   std::fflush(out);

@@ -10,10 +10,10 @@
 namespace bamtrain {
 namespace {
 
-// Ranges and messages begin at multiples of this many elements, where vector instructions like it.
+// Ranges and messages begin at multiples of this many elements, which suits vector instructions.
 constexpr int64_t kBufferAlignment = 64;
 
-/// The elements of `data` that this rank still sums, and the half that its peer takes.
+/// A range of elements of `data`.
 struct Range {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
@@ -29,7 +29,7 @@ class Reduction {
     require(data.dtype == messages.dtype && piece_ > 0, "room for messages of the data's type");
   }
 
-  /// Sends `give` to `peer` and adds what it sends to `keep`.
+  /// Sends `give` to `peer` and adds what it receives to `keep`.
   void exchange_and_add(Range give, Range keep, int peer) {
     in_pieces(
         give, keep, peer, [&](int slot, Range) { return slot_memory(slot); },
@@ -38,14 +38,14 @@ class Reduction {
         });
   }
 
-  /// Sends `give` to `peer` and replaces `take` by what it sends.
+  /// Sends `give` to `peer` and replaces `take` by what it receives.
   void exchange(Range give, Range take, int peer) {
     in_pieces(
         give, take, peer, [&](int, Range part) { return of(part); }, [](int, const Tensor&) {});
   }
 
  private:
-  /// The next piece travels while one is dealt with.
+  /// Transfers the next message while the current one is processed.
   template <class Memory, class Received>
   void in_pieces(Range give, Range take, int peer, Memory&& memory, Received&& received) {
     const int64_t pieces = ceil_div(std::max(give.size(), take.size()), piece_);
@@ -77,10 +77,10 @@ class Reduction {
 
 }  // namespace
 
-// Recursive halving: at distance 1, 2, 4 a pair of ranks shares the range that both have summed
-// over the same ranks so far; each receives and adds the other's half of it. So every element is
-// added in the tree, once, by the rank that ends up with it (a + b == b + a: which of the two adds
-// does not matter). The way back, by recursive doubling, copies.
+// Recursive halving: at distance 1, 2, 4, a pair of ranks splits the range that both have summed
+// over the same ranks so far. Each receives and adds the other's half. So every element is added
+// once per tree node, by the rank that ends up with it (a + b == b + a: which of the two adds does
+// not matter). The way back, recursive doubling, only copies.
 void tree_all_reduce(PeerLink& link, int rank, int size, const Tensor& data,
                      const Tensor& messages) {
   const auto processes = static_cast<unsigned>(size);

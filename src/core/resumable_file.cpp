@@ -44,7 +44,7 @@ ResumableFile::~ResumableFile() {
 
 void ResumableFile::write_at(int64_t offset, const void* data, int64_t bytes) {
   const char* next = static_cast<const char*>(data);
-  constexpr int64_t kMost = int64_t{1} << 30;  // of what one pwrite(2) takes
+  constexpr int64_t kMost = int64_t{1} << 30;  // below the limit of one pwrite(2)
   while (bytes > 0) {
     const std::string room = "room for " + std::to_string(bytes) + " more bytes";
     if (const int fault = file_fault(FileOp::write, path_)) fail(room, fault);
@@ -76,7 +76,7 @@ void ResumableFile::read(int64_t offset, void* out, int64_t bytes) const {
     const ssize_t n = ::pread(descriptor_, next, static_cast<size_t>(bytes), offset);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(kReadable, errno);
-    if (n == 0) fail(kReadable, EIO);  // somebody has cut the file
+    if (n == 0) fail(kReadable, EIO);  // something has truncated the file
     next += n;
     offset += n;
     bytes -= n;

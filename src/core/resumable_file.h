@@ -6,14 +6,13 @@
 
 namespace bamtrain {
 
-/// What is to be counted on after a crash is what `sync` has returned for, and a record elsewhere
-/// of how many bytes that were: the next process keeps so many. Destruction leaves the file as it
-/// is. Every member may throw Error (ExitCode::io) naming the file, the system's reason and the
-/// remedy.
+/// After a crash, only bytes for which `sync` has returned are safe. A record elsewhere must say
+/// how many they are; the next process keeps that many. The destructor leaves the file unchanged.
+/// Every member may throw Error (ExitCode::io) with the file, the system's reason and the remedy.
 class ResumableFile {
  public:
-  /// Opens the file, made where it is absent, and cuts it back to its first `keep` bytes. Error
-  /// (ExitCode::data) where it has fewer.
+  /// Opens the file, creates it if missing, and truncates it to its first `keep` bytes. Throws
+  /// Error (ExitCode::data) if it has fewer.
   ResumableFile(const std::string& path, int64_t keep);
   ResumableFile(const ResumableFile&) = delete;
   ResumableFile& operator=(const ResumableFile&) = delete;
@@ -23,13 +22,13 @@ class ResumableFile {
   int64_t bytes() const { return bytes_; }
 
   void append(const void* data, int64_t bytes);
-  /// Replaces bytes at the start. REQUIRES: so many are there.
+  /// Replaces bytes at the start. REQUIRES: the file has at least `bytes` bytes.
   void rewrite_start(const void* data, int64_t bytes);
-  /// Exactly `bytes` bytes from `offset`. REQUIRES: so many are there.
+  /// Reads exactly `bytes` bytes from `offset`. REQUIRES: the file has them.
   void read(int64_t offset, void* out, int64_t bytes) const;
-  /// SHA-256 of the whole file, read back: 64 lower-case digits.
+  /// SHA-256 of the whole file, read back: 64 lower-case hex digits.
   std::string sha256() const;
-  /// Puts everything on the disk; the folder's entry for a new file only sync_folder does.
+  /// Syncs everything to disk, except the folder's entry of a new file, which needs sync_folder.
   void sync();
 
  private:

@@ -1,19 +1,19 @@
 #pragma once
-// An input of the task max_retrieval: a number and a class in an id, which the task writes and the
-// model of that kind reads.
+// An input of the task max_retrieval: a number and a class in one id. The task writes it, and the
+// max_retrieval model reads it.
 
 #include <cstdint>
 
 namespace bamtrain {
 
-/// Class c and the number n / 2^24 of [0, 1), exact in fp32, are the id 2^24 c + n. An item's
-/// number is its priority; a query has none of the items' classes.
+/// The id 2^24 c + n encodes class c and the number n / 2^24 in [0, 1), which is exact in fp32. An
+/// item's number is its priority; a query has a class that no item has.
 struct RetrievalInput {
   static constexpr int kBits = 24;
   static constexpr int64_t kNumbers = int64_t{1} << kBits;
   static constexpr int32_t kClasses = 10;  // of items
   static constexpr int32_t kQuery = kClasses;
-  static constexpr int64_t kInputs = (kClasses + 1) * kNumbers;  // ids are below it
+  static constexpr int64_t kInputs = (kClasses + 1) * kNumbers;  // the number of ids
 
   int32_t of_class = 0;
   int32_t number = 0;  // n

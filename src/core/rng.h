@@ -11,7 +11,7 @@ namespace bamtrain {
 /// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// A named stream of random numbers under a seed.
+/// A named stream of random numbers for a seed.
 class Rng {
  public:
   Rng(uint64_t seed, std::string_view stream);
@@ -19,7 +19,7 @@ class Rng {
   uint64_t bits(uint64_t index) const;
   double uniform(uint64_t index) const;  // [0, 1), 53 bits
   double normal(uint64_t index) const;   // mean 0, standard deviation 1 (Box-Muller)
-  /// Uniform integer in [0, n), without modulo bias worth mentioning (128-bit multiply).
+  /// Uniform integer in [0, n), with negligible modulo bias (128-bit multiply).
   uint64_t below(uint64_t index, uint64_t n) const;
 
  private:

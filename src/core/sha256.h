@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256 (OpenSSL's), for manifests and fingerprints.
+// SHA-256 (OpenSSL), for manifests and fingerprints.
 
 #include <cstddef>
 #include <memory>
@@ -17,7 +17,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(const void* data, size_t bytes);
-  std::string hex();  // 64 lower-case digits; the object is spent afterwards
+  std::string hex();  // 64 lower-case digits; the object cannot be used afterwards
 
  private:
   struct State;
@@ -25,7 +25,7 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::string_view data);
-/// Digest of a whole regular file. Error (ExitCode::io) where it cannot be read.
+/// Digest of a whole regular file. Throws Error (ExitCode::io) if it cannot be read.
 std::string sha256_file(const std::string& path);
 
 }  // namespace bamtrain

@@ -1,13 +1,13 @@
 #pragma once
-// Threads that no signal is delivered to.
+// Threads that receive no signals.
 
 #include <pthread.h>
 #include <signal.h>
 
 namespace bamtrain {
 
-/// Blocks all signals on this thread until destruction. Threads started meanwhile never get any:
-/// signals go to the caller's thread, where they end a blocked read.
+/// Blocks all signals on this thread until destruction. Threads started meanwhile never receive
+/// any: signals go to the caller's thread, where they interrupt a blocked read.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

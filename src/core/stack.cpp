@@ -24,7 +24,7 @@ void require_stack() {
                                 "%s: stack: expected at least %lu KiB, found %lu KiB, the hard "
                                 "limit; remedy: raise it: ulimit -s 8192\n",
                                 program_invocation_short_name, kLeast >> 10, limit.rlim_cur >> 10);
-    // A message that cannot be written is lost: there is nobody to tell.
+    // A message that cannot be written is lost: there is no other channel.
     [[maybe_unused]] const ssize_t written =
         ::write(STDERR_FILENO, text, std::min(static_cast<size_t>(n), sizeof text - 1));
     ::_exit(static_cast<int>(ExitCode::device));

@@ -1,12 +1,12 @@
 #pragma once
-// The stack that this process and its threads have.
+// The stack size of this process and its threads.
 
 namespace bamtrain {
 
-/// Raises a soft limit (ulimit -S -s) below what Linux gives by default, 8 MiB, as far as the hard
-/// one allows, for this thread and for those that will be started. Where that leaves less than
-/// 256 KiB, with which the process would end without a word sooner or later, it ends here with one
-/// and ExitCode::device: an Error on its way to main takes stack too. Call first in main.
+/// Raises a soft limit (ulimit -S -s) below Linux's default of 8 MiB as far as the hard limit
+/// allows, for this thread and threads started later. Below 256 KiB the process would sooner or
+/// later crash without a message. It then exits here with a message and ExitCode::device, because
+/// throwing an Error to main takes stack too. Call first in main.
 void require_stack();
 
 }  // namespace bamtrain

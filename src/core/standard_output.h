@@ -1,5 +1,5 @@
 #pragma once
-// Standard output is a file like any other: what was printed must have arrived.
+// Standard output is a file like any other: printed text must have arrived.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,8 +15,8 @@
 
 namespace bamtrain {
 
-/// Opens /dev/null in the place of standard descriptors that are closed: a file that was opened
-/// there would receive what is printed. False where that fails.
+/// Opens /dev/null for each closed standard descriptor. A file that was opened there would receive
+/// the program's output. Returns false on failure.
 inline bool open_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) return false;
@@ -24,28 +24,27 @@ inline bool open_standard_descriptors() {
   return true;
 }
 
-/// Whether something printed so far did not reach standard output.
+/// Whether any output so far did not reach standard output.
 inline bool standard_output_failed() { return std::ferror(stdout) != 0 || !std::cout.good(); }
 
-/// Error (ExitCode::io) that says so; `reason` is an errno value, 0 where it is no longer known.
+/// The Error (ExitCode::io) for this; `reason` is an errno value, 0 if no longer known.
 inline Error standard_output_error(int reason) {
   return Error(ExitCode::io, "standard output", "a place that takes what is printed",
                reason != 0 ? std::strerror(reason) : "one that does not",
                "free some space, or print to another place");
 }
 
-/// Hands everything printed so far to the system. Error (ExitCode::io) where it does not take it,
-/// or did not before.
+/// Flushes everything printed so far to the system. Throws Error (ExitCode::io) if that fails or an
+/// earlier write failed.
 inline void flush_standard_output() {
   errno = 0;
   std::cout.flush();
   if (std::fflush(stdout) != 0 || standard_output_failed()) throw standard_output_error(errno);
 }
 
-/// Prints what no result depends on, as the progress of a run, as it is: it may move a terminal's
-/// cursor. Where standard output does not take
-/// it (its reader is gone, the terminal lost, the disk full) that is said once on standard error,
-/// and everything printed from then on is dropped.
+/// Prints status that no result depends on, such as a run's progress, unescaped: it may move a
+/// terminal's cursor. If standard output fails (reader gone, terminal lost, disk full), says so
+/// once on standard error and drops everything printed from then on.
 inline void print_status_unescaped(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
@@ -59,7 +58,7 @@ inline void print_status_unescaped(const std::string& text) {
   if (std::freopen("/dev/null", "w", stdout) == nullptr) throw standard_output_error(errno);
 }
 
-/// The same of text that may hold names which others chose (printable, core/utf8.h).
+/// The same for text that may hold names from elsewhere (printable, core/utf8.h).
 inline void print_status(const std::string& text) { print_status_unescaped(printable(text)); }
 
 }  // namespace bamtrain

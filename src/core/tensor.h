@@ -1,7 +1,7 @@
 #pragma once
 // The tensor type: a non-owning view of memory that an Arena (or a test) owns.
 //
-// Vocabulary of shapes everywhere: B batch, T time, C width, H heads, K key/value heads,
+// Shape letters used everywhere: B batch, T time, C width, H heads, K key/value heads,
 // D head dimension, F mlp hidden width, V vocabulary, L layers, N = B*T rows.
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace bamtrain {
 
 /// A strided view of up to four dimensions. Strides count elements. An empty Tensor (rank 0, null)
-/// stands for "absent" (no bias, no table).
+/// means "absent" (no bias, no table).
 struct Tensor {
   static constexpr int kMaxRank = 4;
 

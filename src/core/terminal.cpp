@@ -18,7 +18,7 @@ namespace {
 
 bool of_session(int descriptor) { return tcgetsid(descriptor) != -1; }
 
-/// The parent of a process; 0 where there is none or the system does not tell.
+/// The parent of a process; 0 if there is none or the system does not report it.
 pid_t parent_of(pid_t process) {
   std::FILE* f = std::fopen(fmt::format("/proc/{}/status", process).c_str(), "r");
   if (!f) return 0;
@@ -31,8 +31,8 @@ pid_t parent_of(pid_t process) {
   return parent;
 }
 
-/// Opens the session's terminal where the output of the process that copies `descriptor`'s goes
-/// there: the nearest ancestor whose own is another place. -1: no terminal.
+/// Finds the process that copies `descriptor`'s output: the nearest ancestor whose own descriptor
+/// is another device. Opens that device if it is the session's terminal, else returns -1.
 int open_behind(int descriptor) {
   struct stat made {};
   if (fstat(descriptor, &made) != 0) return -1;

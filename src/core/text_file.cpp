@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMostText = int64_t{1} << 32;
 constexpr int64_t kPieceBytes = int64_t{1} << 18;
 
-/// A file in memory.
+/// Creates an in-memory file.
 class TextInMemory {
  public:
   explicit TextInMemory(const std::string& of)

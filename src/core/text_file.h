@@ -1,5 +1,5 @@
 #pragma once
-// A file of text that is read whole or in lines, plain or compressed by gzip.
+// A text file, plain or gzip-compressed, that is read whole or by lines.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace bamtrain {
 
-/// The file at `path`; of gzip, told by its first bytes, the text in it, decompressed into memory:
-/// places, sizes and digests are those of the text. Errors: as InputFile (ExitCode::io); (data) for
-/// damaged gzip and for more than 4 GiB of text.
+/// Opens the file at `path`. Detects gzip by its first bytes and decompresses its text into memory;
+/// places, sizes and digests are then those of the text. Errors as InputFile (ExitCode::io); (data)
+/// for damaged gzip and for more than 4 GiB of decompressed text.
 InputFile open_text_file(const std::string& path, const std::string& remedy);
 
 }  // namespace bamtrain

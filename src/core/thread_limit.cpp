@@ -10,7 +10,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Bytes of virtual memory at their most; 0: the system does not say.
+/// Peak virtual memory in bytes; 0 if the system does not report it.
 uint64_t most_virtual_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string name; status >> name;) {

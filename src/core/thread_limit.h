@@ -1,13 +1,13 @@
 #pragma once
-// Which limit a thread fails by.
+// Which limit made the creation of a thread fail.
 
 #include <string>
 
 namespace bamtrain {
 
-/// Of a process that the system has just refused a thread, for a remedy: "memory (ulimit -v)" where
-/// a thread's stack beside the most memory that it had is past that limit, else "processes (ulimit
-/// -u, or the container's)".
+/// For a remedy, just after the system refused this process a thread. Returns "memory (ulimit -v)"
+/// if the process's peak virtual memory plus a thread's stack exceeds that limit, else "processes
+/// (ulimit -u, or the container's)".
 std::string limit_of_threads();
 
 }  // namespace bamtrain

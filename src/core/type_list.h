@@ -1,13 +1,13 @@
 #pragma once
-// A list of types: each kind of mechanism has one, in one header. Enums, registries and the choice
-// of a template at run time come from it.
+// A list of types. Each kind of mechanism has one, in one header; enums, registries and run-time
+// template dispatch are generated from it.
 
 namespace bamtrain {
 
 template <class... T>
 struct TypeList {};
 
-/// f.template operator()<T>() for the type at `index`; on the host.
+/// Calls f.template operator()<T>() for the type at `index`; host only.
 template <class... T, class F>
 void with_type(TypeList<T...>, int index, const F& f) {
   int n = 0;

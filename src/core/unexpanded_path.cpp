@@ -9,7 +9,7 @@ namespace {
 bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Where a shell's variable or command begins; npos: nowhere.
+/// The position where a shell variable or command begins, or npos.
 size_t variable_in(const std::string& path) {
   for (size_t at = path.find('$'); at != std::string::npos; at = path.find('$', at + 1)) {
     const char next = at + 1 < path.size() ? path[at + 1] : '\0';
@@ -18,7 +18,7 @@ size_t variable_in(const std::string& path) {
   return std::string::npos;
 }
 
-/// "s3" of "s3://bucket"; "" where the path is no URL.
+/// "s3" for "s3://bucket"; "" if the path is not a URL.
 std::string scheme_of(const std::string& path) {
   const size_t end = path.find("://");
   if (end == std::string::npos || end == 0 || !is_ascii_letter(path[0])) return "";

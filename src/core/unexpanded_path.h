@@ -1,7 +1,7 @@
 #pragma once
-// Paths of what is to be made. A shell replaces "~", "$NAME" and the like in a word of its own; in
-// a file of JSON, in quotes and behind --output= it does not, and a folder of that name would be
-// made.
+// Paths that the program will create. A shell expands "~", "$NAME" and the like only in a word of
+// its own. In a JSON file, in quotes and after --output= it does not, and a folder with that
+// literal name would be created.
 
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace bamtrain {
 
-/// Error (`code`) at `where` for a path that begins with "~", that has "$NAME", "${" or "$(", or
-/// that begins with "scheme://". "./~" and the like name such folders all the same.
+/// Throws Error (`code`) at `where` if the path begins with "~" or "scheme://", or contains
+/// "$NAME", "${" or "$(". "./~" and the like still name such folders.
 void require_expanded_path(const std::string& path, ExitCode code, const std::string& where);
 
 }  // namespace bamtrain

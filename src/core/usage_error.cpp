@@ -12,8 +12,8 @@ namespace bamtrain {
 
 namespace {
 
-/// The command that begins as the word does, where no other one is nearer: "infoo" of inspect.
-/// Empty where none does, or the word is no name of a command.
+/// The first command with the same first letters: inspect for "infoo". Empty if no command matches,
+/// or the word cannot be a command name.
 std::string same_beginning(const std::string& word, const std::vector<std::string>& commands) {
   constexpr size_t kLetters = 2;
   const bool is_name = word.size() > kLetters && std::ranges::all_of(word, [](char c) {
@@ -25,7 +25,7 @@ std::string same_beginning(const std::string& word, const std::vector<std::strin
   return is_name && found != commands.end() ? *found : "";
 }
 
-/// The option or subcommand that a word of the refused command line nearly is; empty: none.
+/// The option or subcommand closest to a word of the refused command line; empty if none is close.
 std::string suggestion(const CLI::App& app) {
   std::vector<const CLI::App*> used = {&app};
   for (const CLI::App* sub : app.get_subcommands()) used.push_back(sub);
@@ -49,7 +49,7 @@ std::string suggestion(const CLI::App& app) {
   return "";
 }
 
-/// Where the refused word is no option: that a program which has a configuration needs no command.
+/// If the refused word is not an option: a remedy saying that training needs no command.
 std::string without_command(const std::string& program, const CLI::App& app) {
   const std::vector<std::string> words = app.remaining(true);
   const bool of_program = app.get_subcommands().empty();

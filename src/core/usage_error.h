@@ -1,5 +1,5 @@
 #pragma once
-// For programs whose command line is CLI11's.
+// For programs that use CLI11 for their command line.
 
 #include <string>
 
@@ -12,9 +12,9 @@ class ParseError;
 
 namespace bamtrain {
 
-/// What CLI11 refuses, in the form of every error: Error (ExitCode::usage). Its remedy is "did you
-/// mean --config?" where a word is nearly an option or a subcommand. `program` is what the user
-/// calls it. REQUIRES: app.parse has thrown `refusal`, which asks for no help and no version.
+/// Converts a CLI11 refusal to an Error (ExitCode::usage) of the usual form. Its remedy is "did you
+/// mean --config?" if a word is close to an option or a subcommand. `program` is the name that the
+/// user calls. REQUIRES: app.parse threw `refusal`, which is not a request for help or version.
 Error usage_error(const std::string& program, const CLI::App& app, const CLI::ParseError& refusal);
 
 }  // namespace bamtrain

@@ -1,6 +1,6 @@
 #pragma once
-// Which program this is. The build writes version.cpp, and nothing else anew when the commit
-// changes.
+// The identity of this program. The build writes version.cpp, so that a new commit rebuilds nothing
+// else.
 
 #include <string>
 
@@ -8,8 +8,8 @@ namespace bamtrain {
 
 /// "0.1.0".
 const char* version();
-/// What git says of the source: a commit ("b424b93"), after a tag "v0.1.0-12-gb424b93", with
-/// "-dirty" where files differ from it; "unknown" of a source without git.
+/// What git says about the source: a commit ("b424b93"), or "v0.1.0-12-gb424b93" after a tag, with
+/// "-dirty" if files differ from it; "unknown" for a source tree without git.
 const char* commit();
 /// "g++ 12.2.0".
 const char* compiler();

@@ -17,14 +17,14 @@ namespace bamtrain {
 
 namespace {
 
-/// How long a thread spins before it sleeps: about as long as other threads are left alone between
-/// two pieces of parallel work, where being woken takes a thread several times that. GCC's runtime
-/// takes 300,000 rounds by itself, longer than a piece of work of a small model: idle, both are as
-/// fast; beside busy programs any number up to 1,000, 20 microseconds there, is the fastest
+/// How long a thread spins before it sleeps: about the gap between two parallel regions; waking a
+/// thread takes several times that. GCC's runtime defaults to 300,000 rounds, longer than a
+/// parallel region of a small model. On an idle machine both are equally fast. Next to busy
+/// programs, any number up to 1,000 (20 microseconds there) is the fastest
 /// (bench/results/cpu-threads.md).
 constexpr double kSpinSeconds = 20e-6;
 
-/// A round of the runtime's: an instruction whose time differs by processor, 10 to 50 ns.
+/// The time of one spin round of the runtime, a pause instruction: 10 to 50 ns by processor.
 double seconds_of_round() {
 #if defined(__x86_64__)
   constexpr int kRounds = 256, kTimes = 4;
@@ -41,7 +41,7 @@ double seconds_of_round() {
 #endif
 }
 
-/// A power of two, so that it is the same in every start.
+/// The number of rounds, a power of two so that it is the same in every start.
 std::string spins() {
   constexpr int kFewest = 128, kMost = 8192;
   const double seconds = seconds_of_round();
@@ -52,14 +52,14 @@ std::string spins() {
 
 constexpr const char* kVariables[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
 
-/// Replaces the program by itself. Returns why it could not.
+/// Restarts the program in this process. Returns only on failure, with the reason.
 std::string start_anew(char** argv) {
   if (getauxval(AT_BASE) == 0) {
-    // The dynamic loader was started, with this program as its argument.
+    // The dynamic loader was run, with this program as its argument.
     return "/proc/self/exe is the loader and not the program";
   }
   std::error_code error;
-  // Not the link itself: the process would be called "exe" from then on.
+  // Not the link itself, or the process would be named "exe".
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return "/proc/self/exe: " + error.message();
   execv(program.c_str(), argv);
@@ -74,7 +74,7 @@ void limit_spinning(char** argv) {
   const std::string rounds = spins();
   setenv(kVariables[0], rounds.c_str(), 1);
   const std::string reason = start_anew(argv);
-  unsetenv(kVariables[0]);  // nobody has read it
+  unsetenv(kVariables[0]);  // the runtime has not read it
   std::fprintf(stderr,
                "warning: the threads spin long where they wait, which is slow beside other "
                "programs: not started anew with %s=%s (%s); remedy: set it yourself\n",

@@ -21,8 +21,8 @@ Json byte_level(bool prefix_space, bool use_regex) {
           {"use_regex", use_regex}};
 }
 
-/// ByteLevel cuts by GPT-2's pattern itself; where it adds a space it has to, since it would add
-/// one to every piece that it is given.
+/// ByteLevel can split by GPT-2's pattern itself. If it adds a space it must do so, because it adds
+/// one to every part that it receives.
 Json pre_tokenizer(const BytePairDefinition& d) {
   if (d.prefix_space) return byte_level(true, !d.patterns.empty());
   Json parts = Json::array();
@@ -42,7 +42,7 @@ Json model_json(const BytePairModel& model) {
   const auto spelled = [&](int32_t id) {
     return spelled_bytes(d.tokens[static_cast<size_t>(id)].bytes);
   };
-  // Added tokens too: of those that the vocabulary has not, the library chooses the ids itself.
+  // Includes added tokens: the library assigns its own ids to those missing from the vocabulary.
   for (size_t id = 0; id < d.tokens.size(); ++id) {
     if (d.tokens[id].kind == TokenKind::unused) continue;
     append_member(&vocab, model.piece(static_cast<int32_t>(id)), id);

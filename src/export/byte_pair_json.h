@@ -1,5 +1,5 @@
 #pragma once
-// A byte-level BPE as tokenizer.json of Hugging Face's tokenizers library.
+// Converts a byte-level BPE to tokenizer.json of Hugging Face's tokenizers library.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -7,8 +7,8 @@
 
 namespace bamtrain {
 
-/// The same ids for every text in UTF-8, from whatever file the tokenizer was read: tiktoken's
-/// ranks become a list of merges, those of one rank one after the other. REQUIRES:
+/// Gives the same ids for every UTF-8 text, whatever file format the tokenizer was read from.
+/// tiktoken's ranks become a list of merges; merges of one rank are adjacent. REQUIRES:
 /// tokenizer.byte_pairs().
 nlohmann::ordered_json byte_pair_json(const Tokenizer& tokenizer, bool adds_bos);
 

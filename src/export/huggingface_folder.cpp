@@ -70,8 +70,8 @@ SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig&
   return tokens;
 }
 
-/// The piece that fills up rows: the tokenizer's own for that, else the one for the unknown, which
-/// no text has where bytes stand for it, else the one that ends a text, or begins it. -1: none.
+/// The padding token: the tokenizer's own, else the unknown token (which no text contains with byte
+/// fallback), else EOS, else BOS. -1 if there is none.
 int32_t padding(const Tokenizer& tokenizer) {
   const int32_t choices[] = {tokenizer.pad(), tokenizer.unknown(), tokenizer.eos(),
                              tokenizer.bos()};
@@ -80,7 +80,7 @@ int32_t padding(const Tokenizer& tokenizer) {
   return found == std::end(choices) ? -1 : *found;
 }
 
-/// Where text ends: at the end of a document, or where the next one begins.
+/// Generation ends at the end of a document, or where the next one begins.
 Json generation_config(const SpecialTokens& tokens, const Tokenizer* tokenizer) {
   Json j = Json::object();
   if (tokens.bos) j["bos_token_id"] = *tokens.bos;
@@ -98,8 +98,8 @@ Json generation_config(const SpecialTokens& tokens, const Tokenizer* tokenizer) 
   return j;
 }
 
-/// What tokenizer.json does not say. The text of a special token is text like any other, as in the
-/// training.
+/// The settings that tokenizer.json does not hold. The text of a special token is encoded like any
+/// other text, as in training.
 Json tokenizer_config(const Tokenizer& tokenizer, bool adds_bos) {
   Json j = {{"tokenizer_class", "PreTrainedTokenizerFast"},
             {"add_bos_token", adds_bos},
@@ -115,7 +115,7 @@ Json tokenizer_config(const Tokenizer& tokenizer, bool adds_bos) {
   return j;
 }
 
-/// A tokenizer that goes with the model.
+/// A tokenizer included with the model.
 struct Companion {
   std::string path;
   Tokenizer tokenizer;
@@ -137,8 +137,8 @@ void require_fast(const TokenizerJson& fast, const std::string& path) {
               "--no-tokenizer leaves it out");
 }
 
-/// A SentencePiece model goes along; without a tokenizer.json under a name from which transformers
-/// makes no other one.
+/// Copies a SentencePiece model. Without a tokenizer.json it gets a name from which transformers
+/// does not build another tokenizer.
 void write_tokenizer(const std::string& at, const Companion& c) {
   if (c.tokenizer.sentencepiece()) {
     const InputFile original(c.path, ExitCode::io, "check the file");
@@ -150,7 +150,7 @@ void write_tokenizer(const std::string& at, const Companion& c) {
   write_json(at + "tokenizer_config.json", tokenizer_config(c.tokenizer, c.adds_bos));
 }
 
-/// The parameters as GPT-2 has them, in `memory`.
+/// The parameters in GPT-2's layout, stored in `memory`.
 std::vector<NamedTensor> gpt2_model(const ModelConfig& c, const ParameterLayout& layout,
                                     const Tensor& master_weights,
                                     std::vector<std::vector<float>>* memory) {

@@ -25,13 +25,13 @@ std::string with_commas(int64_t n) {
   return s;
 }
 
-/// A plus-minus sign and a standard error; "" where there is none or it is unknown.
+/// A plus-minus sign and a standard error; "" if it is missing or unknown.
 std::string error_text(const StandardError& error, int decimals) {
   return error && std::isfinite(*error) ? fmt::format(" \u00b1 {:.{}f}", *error, decimals) : "";
 }
 
 bool exists(const std::string& path) {
-  std::error_code error;  // where it cannot be looked for, opening it says so
+  std::error_code error;  // if this check fails, opening the file reports the reason
   return std::filesystem::exists(path, error) || error;
 }
 
@@ -40,8 +40,8 @@ struct ValidationLoss {
   StandardError error = std::nullopt;
 };
 
-/// The validation loss that the run wrote at this step. The file may be in the middle of a write: a
-/// line that is not whole is not one of this step, which the checkpoint followed.
+/// The validation loss that the run wrote at this step. The file may be in the middle of a write,
+/// but an incomplete line is not of this step, whose line precedes the checkpoint.
 std::optional<ValidationLoss> validation_loss(const Checkpoint& checkpoint) {
   const std::string path = run_folder(checkpoint) + "/metrics.jsonl";
   if (!exists(path)) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<ValidationLoss> validation_loss(const Checkpoint& checkpoint) {
   return std::nullopt;
 }
 
-/// perplexity.json where it is of this step and of these mechanisms.
+/// perplexity.json, if it is of this step and these mechanisms.
 std::optional<PerplexityResult> perplexities(const Checkpoint& checkpoint,
                                              const nlohmann::json& attention) {
   const std::string path = run_folder(checkpoint) + "/perplexity.json";
@@ -74,7 +74,7 @@ std::optional<PerplexityResult> perplexities(const Checkpoint& checkpoint,
   return of_this ? std::optional(result) : std::nullopt;
 }
 
-/// One protocol's table; empty where there are no such rows.
+/// The table of one protocol; empty if there are no rows.
 std::string perplexity_table(const std::vector<LengthPerplexity>& rows, const std::string& title) {
   if (rows.empty()) return "";
   if (rows.size() > kMostLengthTicks) {

@@ -1,5 +1,5 @@
 #pragma once
-// The Python files of src/export/huggingface, which go with every model that transformers' own
+// The Python files of src/export/huggingface, included with every model that transformers' own
 // classes cannot express.
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace bamtrain {
 
-/// Written by core/embed.py.
+/// Defined by core/embed.py.
 std::span<const EmbeddedFile> python_files();
 
 }  // namespace bamtrain

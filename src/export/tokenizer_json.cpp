@@ -22,7 +22,7 @@ using Kind = Tokenizer::Kind;
 
 constexpr const char* kSpace = "\u2581";
 
-/// Whether text may become the piece by merging.
+/// Whether merging can produce the token from text.
 bool is_merged(const Tokenizer& tokenizer, int32_t id) {
   const std::vector<int32_t>& whole = tokenizer.user_defined();
   return tokenizer.kind(id) == Kind::normal && !std::binary_search(whole.begin(), whole.end(), id);
@@ -55,7 +55,7 @@ class Pieces {
 
   bool has(const std::string& piece) const { return scores_.count(piece) != 0; }
 
-  /// The pair that makes `piece`; none: text never becomes it.
+  /// The pair that makes `piece`; nullopt if no text becomes it.
   std::optional<Merge> last_merge(const std::string& piece) const {
     std::vector<std::string> symbols = characters_of(piece);
     for (;;) {
@@ -78,7 +78,7 @@ class Pieces {
   std::unordered_map<std::string, float> scores_;
 };
 
-/// How many times `part` is `character`; 0: it is something else, too.
+/// How many times `part` repeats `character`; 0 if it contains anything else.
 size_t times_of(const std::string& character, const std::string& part) {
   const std::vector<std::string> all = characters_of(part);
   const bool same =
@@ -86,10 +86,10 @@ size_t times_of(const std::string& character, const std::string& part) {
   return same ? all.size() : 0;
 }
 
-/// Merges of runs of one character, which have one score.
+/// Merges that make runs of one character, all of one score.
 class Runs {
  public:
-  /// False where `merge` is none.
+  /// Returns false if `merge` is not such a merge.
   bool add(const Merge& merge) {
     if (longest_ == 0) character_ = characters_of(merge.left)[0];
     const size_t left = times_of(character_, merge.left), right = times_of(character_, merge.right);
@@ -101,9 +101,9 @@ class Runs {
 
   bool knows(const std::string& part) const { return times_of(character_, part) > 1; }
 
-  /// Whether the longest that can be made, taken first, are what SentencePiece makes, which takes
-  /// the leftmost. What it makes next depends on the two runs before the characters that are left
-  /// alone, so texts of so many characters show all.
+  /// Whether merging the longest possible run first gives SentencePiece's result, which merges the
+  /// leftmost first. Its next merge depends only on the two runs before the remaining single
+  /// characters, so texts of up to longest_ * (longest_ + 2) characters cover all cases.
   bool longest_first_is_leftmost_first() const {
     constexpr size_t kLongest = 32;
     for (size_t n = 2; longest_ <= kLongest && n <= longest_ * (longest_ + 2); ++n) {
@@ -117,7 +117,7 @@ class Runs {
             best = i;
             length = sum;
           }
-          if (sum == 2) break;  // what follows is alone, too
+          if (sum == 2) break;  // only single characters follow
         }
         if (best != leftmost) return false;
         if (best == n) break;
@@ -135,9 +135,8 @@ class Runs {
   size_t longest_ = 0;
 };
 
-/// Whether merges[begin, end), which have one score, stand in an order that gives SentencePiece's
-/// ids: they make the runs of one character, the longest first, and no other merge knows such a
-/// run.
+/// Whether merges[begin, end), which have equal scores, are in an order that gives SentencePiece's
+/// ids: they make the runs of one character, longest first, and no other merge involves such a run.
 bool are_runs(const std::vector<Merge>& merges, size_t begin, size_t end) {
   Runs runs;
   for (size_t i = begin; i < end; ++i) {
@@ -153,7 +152,7 @@ bool are_runs(const std::vector<Merge>& merges, size_t begin, size_t end) {
   return runs.longest_first_is_leftmost_first();
 }
 
-/// By falling score. A reason in `left_out` where the list cannot say it.
+/// The merges by decreasing score. Sets `left_out` to a reason if the list cannot express them.
 std::vector<Merge> merges_of(const Tokenizer& tokenizer, std::string* left_out) {
   const Pieces pieces(tokenizer);
   std::vector<Merge> merges;
@@ -208,8 +207,8 @@ Json sequence(const char* member, const Json& parts) {
   return {{"type", "Sequence"}, {member, parts}};
 }
 
-/// The library normalizes what added tokens are found by as it does a text, where that is such a
-/// token alone: this takes the space off again that the text would have at its beginning.
+/// The library normalizes the patterns of added tokens like texts, if the text is exactly such a
+/// token. This removes the space that would be added at the text's beginning.
 Json without_space_before(const Tokenizer& tokenizer) {
   std::string any;
   for (const int32_t id : tokenizer.user_defined()) {

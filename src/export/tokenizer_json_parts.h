@@ -1,5 +1,5 @@
 #pragma once
-// What every tokenizer.json has, whatever the tokenizer.
+// The parts that every tokenizer.json has.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -7,13 +7,13 @@
 
 namespace bamtrain {
 
-/// "added_tokens": those that encode no text, and those that are taken out of it first.
+/// "added_tokens": tokens that encode no text, and tokens that are matched in the text first.
 nlohmann::ordered_json added_tokens_json(const Tokenizer& tokenizer);
 
-/// "post_processor": BOS, where `adds_bos`, before every text of one or two.
+/// "post_processor": adds BOS, if `adds_bos`, before each text of a single text or a pair.
 nlohmann::ordered_json template_json(const Tokenizer& tokenizer, bool adds_bos);
 
-/// Appends without looking for the key in what is there already.
+/// Appends a member without checking whether the key exists.
 void append_member(nlohmann::ordered_json* object, const std::string& key,
                    nlohmann::ordered_json value);
 

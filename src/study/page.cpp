@@ -14,7 +14,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What is drawn: percent of shares.
+/// The drawn value: fractions as percentages.
 double drawn(const std::string& number, double value) {
   return is_fraction(number) ? 100 * value : value;
 }

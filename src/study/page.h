@@ -11,8 +11,8 @@
 
 namespace bamtrain {
 
-/// One HTML file; the same bytes for the same results. `trained`: lengths at which to mark what the
-/// runs were trained at.
+/// One HTML file, bitwise identical for identical results. `trained`: the runs' training lengths,
+/// to mark in the charts.
 std::string study_page(const StudyTable& table, const std::vector<int64_t>& trained);
 
 /// The chart of one group.

@@ -31,9 +31,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int64_t kMostTextBytes = int64_t{100} << 20;
-constexpr size_t kLongestName = 200;  // bytes of a file's, with room for its ending
+constexpr size_t kLongestName = 200;  // bytes of a file name, with room for its extension
 
-/// Letters, digits, dots and underscores of a label; a dash for what stands between them.
+/// Letters, digits, dots and underscores of a label; other characters become dashes.
 std::string slug_of(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -69,7 +69,7 @@ void check_count(const Study& study) {
 
 std::vector<Combination> combinations(const Study& study) {
   check_count(study);
-  // Rows vary slowest and repeats fastest, whatever the order of the file.
+  // Rows vary slowest and repeats fastest, whatever the file's order.
   std::vector<Combination> all = {Combination(study.axes.size(), nullptr)};
   for (const AxisUse use : {AxisUse::rows, AxisUse::choose, AxisUse::repeat}) {
     for (size_t a = 0; a < study.axes.size(); ++a) {
@@ -127,13 +127,13 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
     run.config = read_run_config_text(base, study.config, overrides);
   } catch (const Error& e) {
     const std::string where = study.file + ": " + run.label + ": " + e.where();
-    // There is no command line here whose options these keys could be.
+    // These keys are not command-line options, so a usage error is one of the study's file.
     throw e.code() == ExitCode::usage ? e.as(ExitCode::config, where) : e.at(where);
   }
   return run;
 }
 
-/// Of the newest checkpoint in a run's folder; null: there is none.
+/// The state of the newest checkpoint in a run's folder; null without a checkpoint.
 json state_of_newest(const std::string& folder) {
   const std::optional<UnverifiedState> newest = newest_state(folder, "move the run elsewhere");
   return newest ? newest->state : json();
@@ -151,7 +151,7 @@ struct EarlierRun {
   bool taken = false;
 };
 
-/// In the order of take_over, but the most steps first.
+/// In the order of take_over, but most steps first.
 std::vector<EarlierRun> runs_to_reuse(const Study& study) {
   std::vector<EarlierRun> found;
   for (const std::string& parent : study.take_over) {
@@ -163,7 +163,7 @@ std::vector<EarlierRun> runs_to_reuse(const Study& study) {
       if (it->is_directory(ignored)) folders.push_back(it->path().string());
     }
     std::sort(folders.begin(), folders.end());
-    if (failure == std::errc::no_such_file_or_directory) continue;  // nothing to take over yet
+    if (failure == std::errc::no_such_file_or_directory) continue;  // nothing to reuse yet
     if (failure) {
       throw Error(ExitCode::io, parent, "a folder of runs, which take_over names",
                   failure.message(), "check the path, or remove it from take_over");
@@ -180,8 +180,8 @@ std::vector<EarlierRun> runs_to_reuse(const Study& study) {
   return found;
 }
 
-/// The keys that make two runs train, or validate, differently: beside what no resumed run may
-/// change, what it begins with and reads.
+/// The keys that make two runs train or validate differently: those that a resumed run must not
+/// change, and those of init_from and the data.
 std::vector<std::string> differences(const json& before, const json& now) {
   std::vector<std::string> keys = keys_refused_on_resume(before, now, {});
   for (const std::string& path : changed_keys(before, now)) {
@@ -198,8 +198,8 @@ bool is_same_run(const json& before, const json& now) {
   return before.is_object() && differences(before, now).empty();
 }
 
-/// Runs that are not begun move to folders of take_over: first those that are done there, so that
-/// runs which only measure something else do not take each other's.
+/// Moves runs that have not begun to folders of take_over. Runs that are done there go first, so
+/// that runs that differ only in what they measure do not take each other's folders.
 void take_over(const Study& study, std::vector<StudyRun>* runs) {
   std::vector<EarlierRun> others = runs_to_reuse(study);
   if (others.empty()) return;
@@ -224,8 +224,8 @@ void take_over(const Study& study, std::vector<StudyRun>* runs) {
   }
 }
 
-/// Error unless every run is measured by what the study chooses by, and each of its measures is of
-/// some run.
+/// Throws Error unless every run has the metric that the study chooses by, and each measure matches
+/// a metric of some run.
 void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
   const bool chooses = std::any_of(study.axes.begin(), study.axes.end(),
                                    [](const StudyAxis& a) { return a.use == AxisUse::choose; });
@@ -274,9 +274,9 @@ std::vector<StudyRun> runs_of(const Study& study) {
           .text(kMostTextBytes);
   std::vector<StudyRun> runs;
   RunInputsReader reader;
-  std::map<std::string, std::string> labels;             // by slug
-  std::map<json, std::string> configs;                   // what trains, of what run
-  std::map<std::string, std::vector<std::string>> rows;  // the labels that make each
+  std::map<std::string, std::string> labels;             // run label by slug
+  std::map<json, std::string> configs;                   // run label by configuration
+  std::map<std::string, std::vector<std::string>> rows;  // the labels that make each row
   for (const Combination& choice : combinations(study)) {
     StudyRun run = run_of(study, base, choice);
     const auto [other, is_new] = labels.emplace(run.slug, run.label);
@@ -347,7 +347,7 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
     try {
       newest = state_of_newest(run.folder);
     } catch (const Error& e) {
-      // Damaged: the run itself goes on from one before it, or says why not.
+      // Damaged: the run itself continues from an earlier one, or reports why it cannot.
       if (e.code() != ExitCode::checkpoint) throw;
     }
     const json config = config_of(newest);
@@ -382,7 +382,7 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
 RunState state_of(const Study& study, const StudyRun& run) {
   try {
     return state_in_files(study, run);
-  } catch (const Error& e) {  // which is of this run alone
+  } catch (const Error& e) {  // affects only this run
     return {RunState::Kind::damaged, 0, e.what(), e.code()};
   }
 }

@@ -32,7 +32,7 @@ RunInputs RunInputsReader::read(const RunConfig& config, const json& resolved) {
   const auto [training, is_new] = training_.emplace(opened.dump(), json());
   try {
     if (is_new) training->second = describe_data(*open_training_data(config));
-  } catch (const Error&) {  // of the run, if it is to be trained
+  } catch (const Error&) {  // reported by the run if it is trained
   }
   inputs.training = training->second;
   if (config.data.validates()) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a run of a study reads, by contents: a path may have other files by now.
+// The data that a run of a study reads, by content: a path may hold other files now.
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -12,32 +12,32 @@
 namespace bamtrain {
 
 struct RunInputs {
-  /// A file that eval.tasks reads, whose SHA-256 a result's "of" has under `key`.
+  /// A file that eval.tasks reads. A result stores its SHA-256 in "of" under `key`.
   struct File {
     std::string result, key, sha256;
   };
-  nlohmann::json training;    // as describe_data; null: it cannot be opened
-  nlohmann::json validation;  // as validation_values; null: there is none, or its file is gone
+  nlohmann::json training;    // as describe_data; null if it cannot be opened
+  nlohmann::json validation;  // as validation_values; null if there is none, or its file is missing
   std::vector<File> measured;
 };
 
-/// Reads what runs have in common once.
+/// Reads inputs shared by several runs only once.
 class RunInputsReader {
  public:
-  /// `resolved`: of the same run. What cannot be read is left out: the run itself says why.
+  /// `resolved`: of the same run. Leaves out what cannot be read; the run itself reports why.
   RunInputs read(const RunConfig& config, const nlohmann::json& resolved);
 
  private:
   const std::string& sha256(const std::string& path);
 
-  std::map<std::string, nlohmann::json> training_;  // by what it is opened with
-  std::map<std::string, std::string> sha256_;       // by path; empty: none
+  std::map<std::string, nlohmann::json> training_;  // by the settings that open it
+  std::map<std::string, std::string> sha256_;       // by path; empty: no such file
 };
 
-/// Whether a checkpoint's state is of other data than the run's now.
+/// Whether a checkpoint's state refers to other data than the run reads now.
 bool is_of_other_data(const RunInputs& inputs, const nlohmann::json& state);
 
-/// Whether results are of the files that there are now.
+/// Whether results were measured on the current files.
 bool is_measured_on(const RunInputs& inputs, const Results& results);
 
 }  // namespace bamtrain

@@ -35,13 +35,13 @@ namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// Whether it is to do nothing, as nohup has it of SIGHUP.
+/// Whether the signal is ignored, as nohup does with SIGHUP.
 bool is_ignored(int signal) {
   struct sigaction action = {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/// Those that are not ignored, and SIGCHLD, which wait until they are asked for.
+/// Blocks SIGCHLD and the stop signals that are not ignored, until wait() takes them.
 class AwaitedSignals {
  public:
   AwaitedSignals() {
@@ -75,13 +75,13 @@ pid_t forked(const std::string& what) {
               "end other processes, and run the same command again");
 }
 
-/// Ends the child of a parent that ended before it could ask to be told.
+/// Exits a child whose parent died before the child requested a signal for that.
 void end_without(pid_t parent) {
   if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
-/// A process of this program that trains the run, whose folder's lock it has too; `gpu`: the only
-/// one that it sees, empty: all.
+/// Starts a process of this program that trains the run; it shares the lock of the run's folder.
+/// `gpu`: the only GPU it sees; empty: all.
 pid_t start_training(const std::string& config, const std::string& log, const FolderLock& lock,
                      const std::string& gpu, int threads, const sigset_t& mask) {
   const int output = open_to_append(log, "remove it, or change the study's out_dir");
@@ -91,7 +91,7 @@ pid_t start_training(const std::string& config, const std::string& log, const Fo
     ::close(output);
     return child;
   }
-  // The terminal's signals are for the study, which passes them on once.
+  // Signals of the terminal go only to the study, which forwards them once.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   end_without(parent);
@@ -109,14 +109,14 @@ pid_t start_training(const std::string& config, const std::string& log, const Fo
   ::_exit(static_cast<int>(ExitCode::io));
 }
 
-/// A process that ends when nobody has the lock of the folder any more.
+/// Starts a process that ends when nobody holds the lock of the folder any more.
 pid_t start_waiting(const std::string& folder) {
   const std::string path = folder + "/" + FolderLock::kName;
   const pid_t parent = ::getpid(), child = forked(folder);
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   end_without(parent);
-  ::close_range(STDERR_FILENO + 1, ~0U, 0);  // locks of the parent among them
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);  // including the parent's locks
   const int lock = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   while (lock >= 0 && ::flock(lock, LOCK_SH) != 0 && errno == EINTR) {
   }
@@ -129,8 +129,8 @@ int64_t size_of_log(const std::string& path) {
   return ignored ? 0 : static_cast<int64_t>(bytes);
 }
 
-/// Of what was written behind `begin`: the last line of bamtrain's own, or else the last that is
-/// not empty, or why there is none. A library says its own when a process ends.
+/// The last line of bamtrain's own after `begin`, else the last non-empty line, or why there is
+/// none. Libraries may print after it when the process ends.
 std::string last_line(const std::string& path, int64_t begin) try {
   constexpr int64_t kEnd = 4096;
   const InputFile file(path, ExitCode::io, "restore it");
@@ -180,16 +180,16 @@ class Runner {
   struct Child {
     const StudyRun* run;
     int slot;  // kNoSlot: it waits for the run of another process
-    /// Held with the child, until how it ended is noted: a process that waits for it finds the
-    /// note.
+    /// Held with the child until its outcome is recorded, so that a waiting process finds the
+    /// record.
     std::unique_ptr<FolderLock> lock;
-    int64_t log_begin;  // bytes of the log that earlier attempts wrote
+    int64_t log_begin;  // bytes of the log written by earlier attempts
     bool waits() const { return slot == kNoSlot; }
   };
 
   static void say(const std::string& text) { print_status(text + "\n"); }
 
-  /// Starts a process for the next run that needs one; false where none does.
+  /// Starts a process for the next run that needs one; returns false if none does.
   bool start_next() {
     while (!waiting_.empty()) {
       const StudyRun& run = *waiting_.front();
@@ -203,7 +203,7 @@ class Runner {
     return false;
   }
 
-  /// False where it needs no process, or another has it.
+  /// Returns false if the run needs no process, or another process has it.
   bool start(const StudyRun& run) {
     if (is_over(run, state_of(study_, run))) return false;
     make_folders(run.folder);
@@ -213,7 +213,7 @@ class Runner {
       held_.push_back(&run);
       return false;
     }
-    const RunState state = state_of(study_, run);  // which nobody changes any more
+    const RunState state = state_of(study_, run);  // final now that the lock is held
     if (is_over(run, state)) return false;
     const std::string config = config_file(study_, run), log = log_file(study_, run);
     make_folders(parent_folder(config));
@@ -235,7 +235,7 @@ class Runner {
     return true;
   }
 
-  /// Whether there is nothing to train, which is counted.
+  /// Whether there is nothing to train; if so, counts the run.
   bool is_over(const StudyRun& run, const RunState& state) {
     switch (state.kind) {
       case RunState::Kind::done:
@@ -262,7 +262,7 @@ class Runner {
     return std::filesystem::is_regular_file(run.folder + "/" + kResultsFile, ignored);
   }
 
-  /// What the disk says of the runs that are over: a folder may have gone since.
+  /// Counts finished runs from the disk: a folder may have been removed since.
   void count_again() {
     for (const auto& [run, kind] : over_) {
       const RunState now = state_of(study_, *run);
@@ -281,7 +281,7 @@ class Runner {
     }
   }
 
-  /// For those that other processes train, when there is nothing else to do.
+  /// Waits for runs that other processes train, when there is nothing else to do.
   void wait_for_others() {
     for (const StudyRun* const run : held_)
       children_[start_waiting(run->folder)] = {run, kNoSlot, nullptr, 0};
@@ -293,14 +293,14 @@ class Runner {
     if (found == children_.end()) return;
     const Child child = std::move(found->second);
     children_.erase(found);
-    if (child.waits()) {  // and perhaps it is done now
+    if (child.waits()) {  // the run may be done now
       waiting_.push_back(child.run);
       return;
     }
     free_slots_.push_back(child.slot);
     const StudyRun& run = *child.run;
     const int killed = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    // Most often by the system, which had no memory left.
+    // Usually by the system, for lack of memory.
     const int code = killed != 0 ? static_cast<int>(ExitCode::device) : WEXITSTATUS(status);
     const auto said = [&] { return last_line(log_file(study_, run), child.log_begin); };
     const RunState::Kind now = code == 0 ? state_of(study_, run).kind : RunState::Kind::begun;
@@ -320,7 +320,7 @@ class Runner {
                          "again, with fewer --jobs if so",
                          killed));
     } else if (code == 0 && (now == RunState::Kind::damaged || !has_results(run))) {
-      over_.push_back({&run, RunState::Kind::done});  // count_again() says what is gone
+      over_.push_back({&run, RunState::Kind::done});  // count_again() reports what is missing
     } else if (code == 0) {
       failed(run, static_cast<int>(ExitCode::internal),
              "it ended without all that it is to be measured by: remove " + run.folder +
@@ -334,12 +334,12 @@ class Runner {
   void tell_changed() {
     try {
       changed_();
-    } catch (const Error& e) {  // it may go well the next time
+    } catch (const Error& e) {  // the next call may succeed
       say(e.what());
     }
   }
 
-  /// ", copy@64/exact_match 100.0, ..." of the first few of what the study measures.
+  /// ", copy@64/exact_match 100.0, ...": the first few metrics that the study measures.
   std::string measured(const StudyRun& run) const {
     constexpr size_t kMost = 4;
     const StudyTable table = table_of(study_, {run});
@@ -368,7 +368,7 @@ class Runner {
   const RunnerSettings& settings_;
   const std::function<void()>& changed_;
   AwaitedSignals signals_;
-  std::vector<const StudyRun*> waiting_;                          // in their order
+  std::vector<const StudyRun*> waiting_;                          // in order
   std::vector<const StudyRun*> held_;                             // by other processes
   std::vector<std::pair<const StudyRun*, RunState::Kind>> over_;  // done or diverged
   std::vector<int> free_slots_;

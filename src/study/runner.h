@@ -1,5 +1,5 @@
 #pragma once
-// Trains what a study has not: a process for each run, some at a time.
+// Trains the missing runs of a study: one process per run, several at a time.
 
 #include <functional>
 #include <string>
@@ -11,23 +11,22 @@ namespace bamtrain {
 
 struct RunnerSettings {
   int jobs = 1;                   // runs at a time
-  std::vector<std::string> gpus;  // one for each of them, as CUDA_VISIBLE_DEVICES names it; or none
+  std::vector<std::string> gpus;  // one per job, as in CUDA_VISIBLE_DEVICES; or empty
 };
 
 struct RunnerResult {
   int done = 0, diverged = 0, failed = 0;  // runs, counted from the disk at the end
-  int exit_code = 0;                       // of the first that failed
+  int exit_code = 0;                       // of the first failed run
   bool interrupted = false;
 };
 
-/// Starts this program anew for every run that is neither done nor diverged, in their order, and
-/// waits for them. SIGINT, SIGTERM, SIGHUP and SIGUSR1, where they are not ignored, are passed on
-/// to them, which save and end, and end this; a second ends them at once. A run of another process
-/// that is alive is waited for when there is nothing else to do. Where this process dies, its runs
-/// save and end. `changed` is called when a run has ended, before the first and after the last,
-/// those of other processes among them; its errors are told, but the last, and what goes wrong with
-/// one run's folder fails that run alone.
-/// REQUIRES: no other thread waits for signals or children.
+/// Starts this program for every run that is neither done nor diverged, in order, and waits for
+/// all. On SIGINT, SIGTERM, SIGHUP or SIGUSR1, unless ignored, the runs save and end, then this
+/// returns; a second signal kills them. A live run of another process is waited for when there is
+/// nothing else to do. If this process dies, its runs save and end. `changed` is called before the
+/// first run, after each run trained here, and at the end, when runs of other processes have ended
+/// too. Its errors are reported, except that the last call's propagates. A problem with one run's
+/// folder fails only that run. REQUIRES: no other thread waits for signals or children.
 RunnerResult run_study(const Study& study, const std::vector<StudyRun>& runs,
                        const RunnerSettings& settings, const std::function<void()>& changed);
 

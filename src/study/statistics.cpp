@@ -31,7 +31,7 @@ double beta_fraction(double a, double b, double x) {
   return f;
 }
 
-/// I_x(a, b), regularised.
+/// I_x(a, b), regularized.
 double incomplete_beta(double a, double b, double x) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
@@ -48,7 +48,7 @@ SeedSample sample_of(std::span<const double> values) {
   SeedSample s;
   s.count = static_cast<int>(values.size());
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  if (*least == *most) {  // a mean by summation would differ from them by a rounding
+  if (*least == *most) {  // summation could differ from the value by a rounding error
     s.mean = *least;
     if (s.count > 1) s.standard_deviation = 0;
     return s;

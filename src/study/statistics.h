@@ -6,19 +6,19 @@
 
 namespace bamtrain {
 
-/// Of numbers of different seeds.
+/// Statistics of one number over seeds.
 struct SeedSample {
   int count = 0;
   double mean = 0;
-  std::optional<double> standard_deviation;  // standard, n - 1; none of a single one
+  std::optional<double> standard_deviation;  // with n - 1; nullopt for a single value
 };
 
 /// REQUIRES: at least one value.
 SeedSample sample_of(std::span<const double> values);
 
-/// The two-sided p-value of Welch's t-test (1947): whether the means of two normal populations,
-/// whose variances may differ, are equal; degrees of freedom after Satterthwaite. None where a
-/// sample has a single value, or neither has a spread.
+/// The two-sided p-value of Welch's t-test (1947) for equal means of two normal populations with
+/// possibly different variances; degrees of freedom after Satterthwaite. Returns nullopt if a
+/// sample has a single value, or both have zero variance.
 std::optional<double> welch_p(const SeedSample& a, const SeedSample& b);
 
 /// P(|t| >= `t`) of Student's distribution with `freedom` > 0 degrees of freedom.

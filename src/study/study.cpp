@@ -24,7 +24,7 @@ using nlohmann::ordered_json;
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 constexpr int64_t kStudyVersion = 1;
 
-/// The members of an object of the file, each asked for by name: what nobody asked for is unknown.
+/// The members of an object of the file, each looked up by name. A name never looked up is unknown.
 class Members {
  public:
   Members(const ordered_json& object, std::string where, std::string path)
@@ -52,7 +52,7 @@ class Members {
     return need(name, nonempty_text()).get<std::string>();
   }
 
-  /// Error for a member that was not asked for.
+  /// Throws Error for a member that was not looked up.
   void end() const {
     for (const auto& [name, unused] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
@@ -72,7 +72,7 @@ void require_object(const ordered_json& value, const std::string& where, const c
   throw Error(ExitCode::config, where, phrase, describe_value(json(value)), "write {...}");
 }
 
-/// Error for a key that the study sets itself.
+/// Throws Error for a key that the study sets itself.
 void check_key(const std::string& key, const std::string& where) {
   if (key.empty() || key.ends_with('.') || key.find('=') != std::string::npos) {
     throw Error(ExitCode::config, where, "a key of a run's configuration", "\"" + key + "\"",
@@ -93,7 +93,7 @@ StudySettings settings_of(const ordered_json& object, const std::string& where) 
   return settings;
 }
 
-/// Error for a label that does not stay within a cell of a table.
+/// Throws Error for a label that does not fit in one cell of a table.
 void check_label(const std::string& label, const std::string& where) {
   const bool plain = std::none_of(label.begin(), label.end(), [](char c) {
     return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
@@ -172,8 +172,8 @@ std::vector<std::string> texts_of(const ordered_json& list) {
 Study read_study(const std::string& path) {
   const std::string text =
       InputFile(path, ExitCode::io, "name the file of a study").text(kMostBytes);
-  static_cast<void>(parse_json(text, {path, ExitCode::config}));  // what is no JSON, said well
-  const ordered_json document = ordered_json::parse(text);        // in the order of the file
+  static_cast<void>(parse_json(text, {path, ExitCode::config}));  // good errors for invalid JSON
+  const ordered_json document = ordered_json::parse(text);        // in the file's order
   require_object(document, path, "a study, a JSON object");
   Members members(document, path, "");
   Study study;

@@ -20,10 +20,10 @@ struct DoneRun {
 
 struct MetricParts {
   std::string group, number;
-  int64_t length = 0;  // 0: none
+  int64_t length = 0;  // 0: no length
 };
 
-/// "copy@64/exact_match" is of group "copy/exact_match", at 64.
+/// "copy@64/exact_match" belongs to the group "copy/exact_match", at length 64.
 MetricParts parts_of(const std::string& metric) {
   const size_t slash = metric.rfind('/');
   const std::string result = metric.substr(0, slash), number = metric.substr(slash + 1);
@@ -35,10 +35,10 @@ MetricParts parts_of(const std::string& metric) {
   return {result.substr(0, at) + "/" + number, number, std::stoll(digits)};
 }
 
-/// The metrics that the study's patterns name, in the patterns' order, lengths ascending.
+/// The metrics that match the study's patterns, in the patterns' order, by ascending length.
 std::vector<TableGroup> groups_of(const Study& study, const std::vector<DoneRun>& done) {
   std::vector<TableGroup> groups;
-  // By length, of a group; what has none is a group of its own, whatever its name.
+  // By group, then length. A metric without a length is its own group, whatever its name.
   using Group = std::pair<std::string, bool>;
   std::map<Group, std::map<int64_t, std::string>> metrics;
   std::vector<Group> order;
@@ -74,8 +74,8 @@ std::vector<double> values_of(const std::vector<const DoneRun*>& runs, const std
   return values;
 }
 
-/// The values of the axes to choose whose runs were best: of those with the most runs that have
-/// ended well, the first of the best.
+/// The best values of the "choose" axes, among those with the most successful runs; the first one
+/// on a tie.
 std::vector<std::string> choose(const Study& study, const std::vector<const DoneRun*>& runs) {
   std::vector<std::vector<std::string>> order;
   std::map<std::vector<std::string>, std::vector<const DoneRun*>> by_choice;
@@ -100,14 +100,14 @@ std::vector<std::string> choose(const Study& study, const std::vector<const Done
   return best;
 }
 
-/// That of the one key which the value sets.
+/// The number that the value sets, if it sets exactly one key to a number.
 std::optional<double> number_of(const StudyAxis::Value& value) {
   if (value.settings.size() != 1 || !value.settings[0].second.is_number()) return std::nullopt;
   return value.settings[0].second.get<double>();
 }
 
-/// "lr 0.001" of each axis of numbers of which `chosen`, a value of each axis to choose, has the
-/// least or the most.
+/// "lr 0.001" for each numeric axis whose chosen value is its smallest or largest. `chosen` has a
+/// value for each "choose" axis.
 std::vector<std::string> at_ends(const Study& study, const std::vector<std::string>& chosen) {
   std::vector<std::string> ends;
   auto value = chosen.begin();
@@ -144,7 +144,7 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
   }
   if (table.row_name.empty()) table.row_name = "study";
   std::vector<DoneRun> done;
-  std::vector<std::string> labels;  // of rows, in their order
+  std::vector<std::string> labels;  // of rows, in order
   std::vector<RunState::Kind> kinds;
   for (const StudyRun& run : runs) {
     const RunState state = state_of(study, run);
@@ -198,7 +198,7 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
   const auto reference = std::find_if(table.rows.begin(), table.rows.end(), [&](const TableRow& r) {
     return r.label == table.reference;
   });
-  // A row whose values are not all tried says nothing beside one that has its best.
+  // A row with untried values is not comparable to one with its best value.
   if (reference != table.rows.end() && reference->not_compared == 0) {
     for (TableRow& row : table.rows) {
       if (&row == &*reference || row.not_compared > 0) continue;

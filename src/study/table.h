@@ -1,5 +1,5 @@
 #pragma once
-// The table of a study: rows by means over repeats, and what each run gave.
+// The table of a study: rows of means over repeats, and the results of each run.
 
 #include <optional>
 #include <set>
@@ -15,23 +15,23 @@ namespace bamtrain {
 struct TableCell {
   SeedSample sample;
   double best = 0;          // of the repeats
-  std::optional<double> p;  // Welch's, against the reference
+  std::optional<double> p;  // Welch's t-test against the reference
 };
 
 struct TableRow {
   std::string label;
-  std::vector<std::string> chosen;       // values of the axes to choose; empty where no run is done
-  int done = 0, diverged = 0, open = 0;  // runs, with those values where they are chosen
+  std::vector<std::string> chosen;       // values of the "choose" axes; empty if no run is done
+  int done = 0, diverged = 0, open = 0;  // number of runs, of the chosen values if any
   std::vector<std::vector<std::optional<TableCell>>> cells;  // by group and column
-  int not_compared = 0;  // runs of other values to choose that are open or failed
+  int not_compared = 0;  // runs of other values that are open or failed
 };
 
-/// Metrics that are one curve against length, or one alone.
+/// Metrics that form one curve against length, or a single metric.
 struct TableGroup {
   std::string name;    // "copy/exact_match"
   std::string number;  // "exact_match"
   std::vector<std::string> metrics;
-  std::vector<int64_t> lengths;  // of them; empty: a metric without one
+  std::vector<int64_t> lengths;  // of the metrics; empty for a metric without a length
 };
 
 struct TableRun {
@@ -41,41 +41,42 @@ struct TableRun {
 
 struct StudyTable {
   std::string name, reference;
-  std::string row_name;              // what rows differ in
-  std::vector<std::string> choices;  // names of the axes to choose
+  std::string row_name;              // names of the axes that make the rows
+  std::vector<std::string> choices;  // names of the "choose" axes
   std::vector<TableGroup> groups;
   std::vector<TableRow> rows;
-  std::vector<TableRun> runs;         // those that are done
+  std::vector<TableRun> runs;         // the runs that are done
   std::vector<std::string> diverged;  // labels
-  std::vector<std::string> at_ends;   // "ROW: AXIS VALUE": the least or most of numbers to choose
+  std::vector<std::string> at_ends;   // "ROW: AXIS VALUE": chosen numbers at an end of their axis
 };
 
-/// What is there of the study now.
+/// The table of the current results.
 StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs);
 
-/// Each a whole file. The same bytes for the same results. Markdown and LaTeX: a table per group,
-/// mean, standard deviation and best of the repeats, the best mean of a column in bold; then p.
+/// Each is a complete file, bitwise identical for identical results. Markdown and LaTeX: a table
+/// per group with mean, standard deviation and best of the repeats, the best mean of a column in
+/// bold; then p.
 std::string markdown(const StudyTable& table);
 std::string latex(const StudyTable& table);
-/// A line per row and metric: row, chosen values, metric, n, mean, deviation, best, p.
+/// A line per row and metric: row, chosen values, metric, n, mean, standard deviation, best, p.
 std::string csv(const StudyTable& table);
 /// A line per run and metric: row, run, metric, value, standard error of its sampling.
 std::string runs_csv(const StudyTable& table);
-/// The beginning of a run's lines there: its first two cells.
+/// The first two cells of a run's lines in runs_csv.
 std::string run_cells(const std::string& row, const std::string& label);
-/// Those of all runs that have a line in what runs_csv gave.
+/// These cells of all runs in the output of runs_csv.
 std::set<std::string> run_cells_in(const std::string& runs_csv);
 
-/// "99.8 ± 0.1" and its parts, in the units in which people read the number: percent of shares.
+/// "99.8 ± 0.1" and its parts, in the units people read: fractions as percentages.
 std::string value_text(const std::string& number, double value);
-/// What at_ends are, before their list.
+/// The heading of the list at_ends.
 inline constexpr const char* kAtEnds =
     "Chosen at an end of the values, so that a better one may lie beyond";
 /// "exact match (%)".
 std::string unit_text(const std::string& number);
-/// How many of the row's runs are there: "3", "2 of 3, 1 diverged", "3, 2 of other values open".
+/// The number of the row's runs: "3", "2 of 3, 1 diverged", "3, 2 of other values open".
 std::string runs_text(const TableRow& row);
-/// Behind a cell of fewer of them, where a number was not finite: " [2]".
+/// Appended to a cell with fewer runs, because some values were not finite: " [2]".
 std::string fewer_text(const TableRow& row, const TableCell& cell);
 
 }  // namespace bamtrain

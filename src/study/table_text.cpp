@@ -19,7 +19,7 @@ namespace {
 
 std::string joined_choice(const TableRow& row) { return join(row.chosen); }
 
-/// How files of a kind write what all of them say.
+/// The markup of one file format for content that all formats share.
 struct Markup {
   std::string plus_minus, less;
   std::string (*bold)(const std::string&);
@@ -40,7 +40,7 @@ std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m, 
          value_text(g.number, c.best) + ")";
 }
 
-/// By column, whether a row has the best mean.
+/// For each row and column, whether the row has the best mean.
 std::vector<std::vector<bool>> best_cells(const StudyTable& t, size_t g) {
   std::vector<std::vector<bool>> best(t.rows.size(),
                                       std::vector<bool>(t.groups[g].metrics.size(), false));
@@ -125,21 +125,21 @@ std::string title_of(const TableGroup& g) {
 const char* kMeaning =
     "mean over repeats, standard deviation (n - 1), and the best of them in parentheses";
 
-/// Whether the text is a number and nothing else, which no program computes anything of.
+/// Whether the text is only a number, which no program evaluates.
 bool is_plain_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
   return !text.empty() && end == text.c_str() + text.size();
 }
 
-/// Whether it is space of any width, as JavaScript has it, of what printable leaves.
+/// Whether `code` is white space of any width, as in JavaScript, that `printable` keeps.
 bool is_white_space(uint32_t code) {
   constexpr std::u32string_view kSpaces = U"\t\n \u00A0\u1680\u202F\u205F\u3000\uFEFF";
   return (code >= 0x2000 && code <= 0x200A) || kSpaces.find(code) != std::u32string_view::npos;
 }
 
-/// Whether a spreadsheet may compute the text: one that begins with =, +, - or @, behind white
-/// space too and of full width too, or with a tab. Numbers are none.
+/// Whether a spreadsheet may evaluate the text: it begins with a tab, or with =, +, - or @, also in
+/// full width or after white space. Numbers are not formulas.
 bool is_formula(const std::string& text) {
   if (is_plain_number(text)) return false;
   if (text.starts_with('\t')) return true;
@@ -152,7 +152,8 @@ bool is_formula(const std::string& text) {
   return kSigns.find(utf8_character_at(text, at).code) != std::u32string_view::npos;
 }
 
-/// A cell of a CSV file, printable. What a spreadsheet would compute begins with an apostrophe.
+/// A cell of a CSV file, printable. Text that a spreadsheet would evaluate gets a leading
+/// apostrophe.
 std::string csv_cell(const std::string& name) {
   const std::string text = printable(name);
   const bool formula = is_formula(text);
@@ -238,7 +239,7 @@ std::string latex(const StudyTable& t) {
                       return out;
                     },
                     [](const std::vector<std::string>& cells, bool head) {
-                      // In braces: behind the end of a row, [ and * are options of it.
+                      // In braces, because [ or * after the end of a row would be its option.
                       std::vector<std::string> row = cells;
                       row.front() = "{" + row.front() + "}";
                       return join(row, " & ") + " \\\\\n" + (head ? "\\midrule\n" : "");
@@ -301,7 +302,7 @@ std::string run_cells(const std::string& row, const std::string& label) {
 std::set<std::string> run_cells_in(const std::string& runs_csv) {
   std::set<std::string> runs;
   std::istringstream lines(runs_csv);
-  for (std::string line; std::getline(lines, line);) {  // labels have no newline
+  for (std::string line; std::getline(lines, line);) {  // labels contain no newline
     bool inside = false;
     int commas = 0;
     size_t end = 0;
