@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// In a command IN stands for the input, BARE for its path without the last suffix.
+/// In a command, IN is replaced by the input, BARE by its path without the last suffix.
 struct Format {
   std::string_view magic;
   const char* name;
@@ -62,7 +62,7 @@ std::string filled(const std::string& command, const std::string& path) {
   return text;
 }
 
-/// Its fourth byte is the size of a block, 1 to 9 times 100 kB.
+/// The fourth byte is the block size, 1 to 9 times 100 kB.
 bool begins_bzip2(std::string_view start) {
   return start.size() > 4 && start.starts_with("BZh") && start.substr(4).starts_with("1AY&SY");
 }

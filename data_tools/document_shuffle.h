@@ -1,5 +1,5 @@
 #pragma once
-// Documents in a random order, of more of them than memory holds.
+// Shuffles more documents than fit in memory.
 
 #include <array>
 #include <cstdint>
@@ -13,30 +13,30 @@
 
 namespace bamtrain {
 
-/// The n-th document draws Rng(seed, "bamdata.shuffle").bits(n), and documents come out in the
-/// order of what they drew: every order of them is as likely as any other. They lie on the disk
-/// meanwhile, in kBuckets files by the highest bits of their draws. Memory: 64 kB a file, and 24
-/// bytes for each document of one of them.
+/// The n-th document draws Rng(seed, "bamdata.shuffle").bits(n), and documents are output in the
+/// order of their draws: every order is equally likely. Meanwhile they are on disk, in kBuckets
+/// files by the highest bits of their draws. Memory: 64 kB per file, and 24 bytes per document of
+/// one file.
 class DocumentShuffle : public DocumentSink {
  public:
   static constexpr int kBuckets = 256;
   struct State {
     int64_t documents = 0;
-    std::array<int64_t, kBuckets> bytes = {};  // of the files
+    std::array<int64_t, kBuckets> bytes = {};  // size of each file
   };
 
-  /// Whether a file of its folder has this name: "000".
+  /// Whether `name` is the name of a bucket's file: "000".
   static bool is_bucket(const std::string& name);
 
-  /// `folder` exists, and holds what `sync` returned `state` for. `width`: bytes of a token, 2
-  /// or 4.
+  /// REQUIRES: `folder` exists and has the content for which `sync` returned `state`. `width`:
+  /// bytes per token, 2 or 4.
   DocumentShuffle(const std::string& folder, int width, uint64_t seed, const State& state);
 
   void append(std::span<const int32_t> document) override;
-  /// What was appended is on the disk, in the state that is returned.
+  /// Flushes appended documents to disk and returns the state to resume from.
   State sync();
 
-  /// The documents of a bucket, in their order.
+  /// Writes the documents of a bucket to `sink`, in their order.
   void write(int bucket, DocumentSink* sink);
 
  private:

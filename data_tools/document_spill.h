@@ -1,5 +1,5 @@
 #pragma once
-// Documents that wait on the disk for their place.
+// Documents stored on disk until they are placed.
 
 #include <cstdint>
 #include <functional>
@@ -11,27 +11,28 @@
 
 namespace bamtrain {
 
-/// A file of documents, each with a number that tells its place. It is bamdata's own and is gone
-/// when its output is complete; nothing but the bamdata that wrote it reads it. Errors: as
+/// A file of documents, each with a number that determines its place. A private temporary format:
+/// only the writing bamdata reads it, and it is removed when the output is complete. Errors: as
 /// ResumableFile.
 class DocumentSpill {
  public:
   struct Record {
     uint64_t number = 0;
-    int64_t offset = 0;  // of its tokens in the file
+    int64_t offset = 0;  // offset of its tokens in the file
     int64_t length = 0;  // tokens
   };
 
-  /// The first `keep` bytes of the file are the beginning. REQUIRES: `keep` was returned by sync();
-  /// width 2 or 4, bytes of a token.
+  /// Keeps the first `keep` bytes of the file and appends. REQUIRES: `keep` was returned by sync();
+  /// width 2 or 4, bytes per token.
   DocumentSpill(const std::string& path, int width, int64_t keep);
 
   Record append(uint64_t number, std::span<const int32_t> tokens);
-  /// Calls f for each document, in the order in which they came.
+  /// Calls f for each document, in the order of appending.
   void for_each(const std::function<void(const Record&)>& f);
-  /// Its tokens, in place of what `tokens` held.
+  /// Reads the document's tokens; overwrites `tokens`.
   void read(const Record& record, std::vector<int32_t>* tokens);
-  /// Puts all on the disk; how many bytes that are. The folder's entry only sync_folder does.
+  /// Flushes everything to disk and returns the file's size in bytes. The folder entry is durable
+  /// only after sync_folder.
   int64_t sync();
 
  private:

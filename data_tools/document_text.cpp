@@ -24,7 +24,7 @@ Error bad_line(const std::string& path, int64_t line, const std::string& expecte
   return Error(ExitCode::data, path + ":" + std::to_string(line), expected, found, remedy);
 }
 
-/// "path:line" of the byte raw.text[at], of a row "path: row:number".
+/// "path:line" of the byte raw.text[at]; for a row, "path: row:number".
 std::string place_of_byte(const RawDocument& raw, const std::string& path, DocumentKind kind,
                           size_t at) {
   if (kind == DocumentKind::row) return path + ": row:" + std::to_string(raw.line);
@@ -46,7 +46,8 @@ Error bad_utf8(const RawDocument& raw, const std::string& path, DocumentKind kin
                "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
 }
 
-/// Text has none, while binary files and UTF-16 do, within their first few bytes as a rule.
+/// Throws Error for a NUL byte. Text has none; binary files and UTF-16 usually have one within the
+/// first few bytes.
 void refuse_nul(const RawDocument& raw, const std::string& path, DocumentKind kind) {
   const size_t at = raw.text.find('\0');
   if (at == std::string::npos) return;
@@ -55,7 +56,7 @@ void refuse_nul(const RawDocument& raw, const std::string& path, DocumentKind ki
               "give text: `file` may tell what this is; tr -d '\\000' removes NUL bytes");
 }
 
-/// Bytes of `text` in ill-formed sequences, the first of which is at `at`.
+/// Bytes of `text` in invalid sequences; the first one is at `at`.
 int64_t invalid_bytes_from(std::string_view text, size_t at) {
   int64_t bytes = 0;
   for (text.remove_prefix(at);; text.remove_prefix(at)) {
@@ -67,7 +68,8 @@ int64_t invalid_bytes_from(std::string_view text, size_t at) {
   }
 }
 
-/// Whether the document is kept, with its text repaired. REQUIRES: not InvalidUtf8::error.
+/// Counts an invalid document; returns whether it is kept, to be repaired. REQUIRES: not
+/// InvalidUtf8::error.
 bool keeps_invalid(InvalidUtf8 invalid, TextCounts* counts) {
   ++(invalid == InvalidUtf8::skip ? counts->skipped : counts->replaced);
   return invalid == InvalidUtf8::replace;
@@ -77,7 +79,7 @@ nlohmann::json parsed(const RawDocument& raw, const std::string& path) {
   return parse_json(raw.text, {path, ExitCode::data, kRepair, raw.line});
 }
 
-/// Takes the text of `raw` where all is as it should be.
+/// The text of the field; moved out of `raw` if the line is well-formed.
 std::string json_field(RawDocument& raw, const std::string& path, const std::string& field) {
   if (std::optional<std::string> text = take_json_string(&raw.text, field)) return *std::move(text);
   nlohmann::json object = parsed(raw, path);
@@ -108,7 +110,7 @@ Error lone_surrogate(const RawDocument& raw, const std::string& path, size_t at)
                   "repair or remove the line, or choose --invalid-utf8 replace or skip");
 }
 
-/// CRLF to newline; a carriage return at the end is what a newline was taken from.
+/// Converts CRLF to newlines. A final carriage return is part of a CRLF whose newline was removed.
 std::string with_newlines(std::string text) {
   size_t kept = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -97,7 +97,7 @@ bool DocumentReader::next(RawDocument* document) {
   return true;
 }
 
-/// Lines of a source end in newlines; pieces of them that carriage returns end are lines here.
+/// The source's lines end in newlines; here, carriage returns split them further.
 bool DocumentReader::next_line(RawDocument* document) {
   if (rest_.empty()) {
     if (!lines_.next(&rest_)) return false;
@@ -137,7 +137,7 @@ bool DocumentReader::next_block(RawDocument* document) {
   return true;
 }
 
-/// Moves on by one line, to know the one before and the one after the line at hand.
+/// Advances by one line; keeps facts about the previous and the following line.
 void DocumentReader::advance() {
   if (current_) after_blank_ = is_blank(current_->text);
   blank_seen_ |= current_ && after_blank_;
@@ -149,8 +149,9 @@ void DocumentReader::advance() {
   }
 }
 
-/// Whether the line at hand begins an article. The first title tells what all are like: a line of
-/// its form with text on both sides is one only where no line was blank so far.
+/// Whether the current line begins an article. The first title decides whether all are between
+/// blank lines. A line of its form directly after text is such a first title only if no line has
+/// been blank so far.
 bool DocumentReader::is_title() {
   if (!is_wikitext_title(current_->text)) return false;
   ++titles_;

@@ -1,5 +1,5 @@
 #pragma once
-// Threads that turn raw documents into tokens.
+// A thread pool that tokenizes raw documents.
 
 #include <condition_variable>
 #include <cstdint>
@@ -16,18 +16,18 @@
 
 namespace bamtrain {
 
-/// Documents that follow one another in one input.
+/// Consecutive documents of one input.
 struct Batch {
   std::string path;
   DocumentKind kind = DocumentKind::file;
   std::vector<RawDocument> documents;
-  int64_t bytes = 0;  // of their text
+  int64_t bytes = 0;  // bytes of their text
 };
 
 struct EncodedBatch {
-  std::vector<int32_t> tokens;   // of all documents, one behind the other
-  std::vector<int64_t> lengths;  // of each document that was not left out
-  std::vector<uint64_t> draws;   // of each, where they are asked for
+  std::vector<int32_t> tokens;   // tokens of all documents, concatenated
+  std::vector<int64_t> lengths;  // of each document that was not skipped
+  std::vector<uint64_t> draws;   // of each, if requested
   TextCounts counts;
 };
 
@@ -36,20 +36,20 @@ class EncoderPool {
   struct Options {
     std::string field = "text";
     InvalidUtf8 invalid_utf8 = InvalidUtf8::error;
-    bool eos = false;    // ends every document, as BOS begins it
-    bool draws = false;  // ValidationSplit::draw of every text
+    bool eos = false;    // end every document with EOS
+    bool draws = false;  // compute ValidationSplit::draw of every text
   };
 
   /// `tokenizer` must outlive the pool. REQUIRES: threads >= 1; the tokenizer has a BOS, and with
-  /// `eos` an EOS. Error (ExitCode::device) where the system starts fewer threads; none is left
-  /// then.
+  /// `eos` an EOS. Throws Error (ExitCode::device) if the system cannot start all threads; started
+  /// ones are ended first.
   EncoderPool(const Tokenizer& tokenizer, Options options, int threads);
-  /// Drops what no thread has begun.
+  /// Drops batches that no thread has started.
   ~EncoderPool();
   EncoderPool(const EncoderPool&) = delete;
   EncoderPool& operator=(const EncoderPool&) = delete;
 
-  /// What get() returns depends on `batch` alone; it throws the Error of the first bad document.
+  /// The future's result depends only on `batch`; get() throws the Error of the first bad document.
   std::future<EncodedBatch> submit(Batch batch);
 
  private:
@@ -57,7 +57,7 @@ class EncoderPool {
 
   EncodedBatch encode(Batch& batch);
   void work();
-  /// Drops what no thread has begun and ends the threads.
+  /// Drops batches that no thread has started, and ends the threads.
   void close();
 
   const Tokenizer& tokenizer_;

@@ -18,7 +18,7 @@
 namespace bamtrain {
 namespace {
 
-/// Whether the file is parquet. Error for what is neither that nor text (refuse_binary).
+/// Whether the file is parquet. Throws Error if it is neither parquet nor text (refuse_binary).
 bool is_parquet(const std::string& path) {
   std::array<char, kBinaryStart> bytes;
   std::ifstream file(path, std::ios::binary);

@@ -16,7 +16,7 @@
 namespace bamtrain {
 
 DocumentLengths::DocumentLengths(const ShardSet& shards, int64_t document_start) {
-  int64_t length = -1;  // of the document at hand; -1: none has begun
+  int64_t length = -1;  // of the current document; -1: no document yet
   const auto end_document = [&] {
     if (length < 0) return;
     ++count_of_[length];
@@ -71,7 +71,7 @@ OrderedJson or_null(const std::optional<T>& value) {
   return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
-/// Tokens [from, from + count) of all shards, in their order.
+/// Tokens [from, from + count) of all shards, in order.
 std::vector<int32_t> read_slice(const ShardSet& shards, int64_t from, int64_t count) {
   if (from < 0 || count < 0 || from > shards.tokens() || count > shards.tokens() - from) {
     throw Error(ExitCode::usage, "--from and --count",
@@ -79,7 +79,7 @@ std::vector<int32_t> read_slice(const ShardSet& shards, int64_t from, int64_t co
                 fmt::format("{} from {}", count, from), "ask for fewer, or for others");
   }
   std::vector<int32_t> ids(static_cast<size_t>(count));
-  int64_t begin = 0;  // of the shard, among all tokens
+  int64_t begin = 0;  // first token of the shard, among all tokens
   for (int64_t i = 0; i < shards.size(); ++i) {
     const Shard& shard = shards.shard(i);
     const int64_t first = std::max(from, begin);

@@ -47,7 +47,7 @@ InterruptGuard::~InterruptGuard() {
 void check_interrupt() {
   if (!guarded) return;
   sigset_t blocked;
-  pthread_sigmask(SIG_SETMASK, &former_mask, &blocked);  // what is pending arrives here
+  pthread_sigmask(SIG_SETMASK, &former_mask, &blocked);  // pending signals arrive here
   pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
   throw_if_arrived();
 }
@@ -56,7 +56,7 @@ void wait_for_input(int descriptor) {
   if (!guarded) return;
   check_interrupt();
   pollfd input = {descriptor, POLLIN, 0};
-  // Signals are let in by the same call that waits. Any other outcome is read(2)'s to report.
+  // The same call unblocks signals and waits. read(2) reports any other outcome.
   ::ppoll(&input, 1, nullptr, &former_mask);
   throw_if_arrived();
 }

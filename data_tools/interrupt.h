@@ -1,17 +1,17 @@
 #pragma once
-// Ctrl-C and its relatives, turned into an exception, so that destructors clean up.
+// Turns Ctrl-C and similar signals into an exception, so that destructors clean up.
 
 namespace bamtrain {
 
-/// Thrown by check_interrupt(); main() ends the process by the same signal after the clean-up.
+/// Thrown by check_interrupt(); after the clean-up main() ends the process with the same signal.
 struct Interrupted {
   int signal;
-  bool kept = false;  // what was done stays, for another process to go on
+  bool kept = false;  // progress is kept; another process can resume
 };
 
-/// While one exists, SIGINT, SIGTERM and SIGHUP wait for the calls below; the former handlers
-/// return with its end. One at a time, and the calls from its thread; threads that are begun
-/// meanwhile inherit that these signals are blocked.
+/// While a guard exists, SIGINT, SIGTERM and SIGHUP are deferred to the calls below; its end
+/// restores the former handlers. REQUIRES: one guard at a time, and calls only from its thread.
+/// Threads started meanwhile inherit the blocked signals.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -20,11 +20,13 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 };
 
-/// Throws Interrupted where a signal came since the InterruptGuard began; nothing without one.
+/// Throws Interrupted if a signal has arrived since the InterruptGuard began; does nothing without
+/// a guard.
 void check_interrupt();
 
 /// Waits until read(2) on the descriptor will not block; returns at once without an InterruptGuard.
-/// Throws Interrupted for a signal that came before or comes meanwhile: none slips in between.
+/// Throws Interrupted for a signal that arrived before or arrives meanwhile; no signal is lost in
+/// between.
 void wait_for_input(int descriptor);
 
 }  // namespace bamtrain

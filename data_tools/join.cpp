@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 struct Part {
   std::string folder;
-  int64_t number = 0, of = 0;  // 0: it is none
-  std::string inputs;          // a digest of what it is a part of
+  int64_t number = 0, of = 0;  // 0: not a part
+  std::string inputs;          // digest of all inputs of all parts
   nlohmann::json settings;     // options
 };
 
@@ -51,7 +51,7 @@ Part read_part(const std::string& folder) {
   return part;
 }
 
-/// In the order in which their shards follow one another.
+/// Sorted in the order of their shards in the output.
 std::vector<Part> ordered_parts(const std::vector<std::string>& folders) {
   std::vector<Part> parts;
   for (const std::string& folder : folders) parts.push_back(read_part(folder));
@@ -89,7 +89,7 @@ std::vector<Part> ordered_parts(const std::vector<std::string>& folders) {
   return parts;
 }
 
-/// A set of the shards of several, in a new folder.
+/// Merges the shards of several sets in a new folder.
 class JoinedSet {
  public:
   JoinedSet(std::string folder, std::FILE* log) : folder_(std::move(folder)), log_(log) {}
@@ -163,13 +163,14 @@ class JoinedSet {
 
 namespace {
 
-/// Each input once, and the output none of them nor inside one: it would take its place.
+/// Checks that inputs are distinct, and that the output is neither an input nor inside one: it
+/// would replace it.
 void check_places(const JoinOptions& options) {
   const auto refuse = [](const std::string& what, const std::string& expected,
                          const std::string& found, const char* remedy) {
     throw Error(ExitCode::usage, what, expected, found, remedy);
   };
-  std::map<std::string, std::string> seen;  // by where it really is
+  std::map<std::string, std::string> seen;  // by canonical path
   for (const std::string& input : options.inputs) {
     const std::string place = fs::weakly_canonical(input).string();
     const auto [first, is_new] = seen.emplace(place, input);
@@ -196,7 +197,7 @@ JoinReport join(const JoinOptions& options, std::FILE* log) {
     for (const Part& part : parts) {
       const std::string folder = part.folder + "/" + name;
       if (!fs::exists(folder + "/" + kManifestName)) {
-        if (std::string_view(name) == "val") continue;  // of a part no document need be in it
+        if (std::string_view(name) == "val") continue;  // a part may have no validation documents
         throw Error(ExitCode::data, part.folder, "the output of `bamdata tokenize`",
                     "no " + std::string(name) + "/" + kManifestName, "name its --output");
       }

@@ -1,5 +1,5 @@
 #pragma once
-// `bamdata join`: several outputs of `bamdata tokenize` into one.
+// `bamdata join`: merges several outputs of `bamdata tokenize`.
 
 #include <cstdio>
 #include <optional>
@@ -12,23 +12,23 @@ namespace bamtrain {
 
 struct JoinOptions {
   std::vector<std::string> inputs;  // outputs of tokenize
-  std::string output;               // becomes a folder like them
+  std::string output;               // a new folder of the same layout
   bool overwrite = false;
 };
 
 struct JoinReport {
   Manifest train;
-  std::optional<Manifest> val;  // where any of the inputs has one
+  std::optional<Manifest> val;  // if any input has one
 };
 
-/// One set of the shards of all inputs, training and validation each: in the order of the parts
-/// where they are parts (tokenize --part), else in the order given. Shards are linked, where the
-/// file system has hard links between the two folders, or else copied, which `log` says; inputs
-/// stay. The output appears complete or not at all.
-/// Errors: (data) where an input is no output of tokenize, or of another tokenizer than the first;
-/// where a part is missing, comes twice, or was made of other files or with other options; where
-/// some are parts and some are not; where a shard is not as its manifest says (size alone; see
-/// verify); (io) as OutputFolder.
+/// Merges the shards of all inputs to one training and one validation set: in the order of the
+/// parts (tokenize --part), else in the given order. Shards are hard-linked if the file system can
+/// link between the folders, else copied, which `log` reports; inputs stay. The output appears
+/// complete or not at all. Throws Error (data) for an input that is not an output of tokenize, or
+/// has another tokenizer than the first. Likewise for a part that is missing, duplicate, or made
+/// from other files or with other options. Likewise for a mix of parts and other outputs, and for a
+/// shard whose size differs from its manifest (verify checks the rest). Throws Error (io) as
+/// OutputFolder.
 JoinReport join(const JoinOptions& options, std::FILE* log);
 
 }  // namespace bamtrain

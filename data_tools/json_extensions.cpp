@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kEscape = 6;  // \uXXXX
 
-/// The code unit whose escape begins at text[at]; -1: none does.
+/// The code unit whose escape begins at text[at], or -1.
 int unit_at(std::string_view text, size_t at) {
   if (text.size() < at + kEscape || text[at] != '\\' || text[at + 1] != 'u') return -1;
   return code_unit_at(text, at + 2);
@@ -21,7 +21,7 @@ bool is_in_word(char c) {
          c == '+';
 }
 
-/// As first_lone_surrogate, from `at` on, where no escape is cut.
+/// As first_lone_surrogate, from `at` on. REQUIRES: `at` is not inside an escape.
 size_t next_lone_surrogate(std::string_view json, size_t at) {
   while ((at = json.find('\\', at)) != std::string_view::npos) {
     const int unit = unit_at(json, at);
@@ -48,7 +48,7 @@ void replace_non_finite(std::string* json) {
     } else if (c == '"') {
       in_string = !in_string;
     } else if (!in_string) {
-      if (at > 0 && is_in_word((*json)[at - 1])) continue;  // not within another
+      if (at > 0 && is_in_word((*json)[at - 1])) continue;  // not inside another word
       for (const std::string_view word : {"NaN", "Infinity"}) {
         if (json->compare(at, word.size(), word) != 0) continue;
         std::fill_n(json->begin() + static_cast<std::ptrdiff_t>(at), word.size(), ' ');

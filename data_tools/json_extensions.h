@@ -1,5 +1,5 @@
 #pragma once
-// What Python's json module writes that is no JSON (RFC 8259), and what takes its place.
+// Replaces what Python's json module writes although it is not JSON (RFC 8259).
 
 #include <cstddef>
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace bamtrain {
 
-/// NaN, Infinity and -Infinity outside of strings become numbers, with spaces behind them: all else
-/// stays in its place. Texts that are no JSON stay as bad as they are.
+/// Replaces NaN, Infinity and -Infinity outside of strings by numbers, padded with spaces, so that
+/// nothing else moves. Invalid JSON stays invalid.
 void replace_non_finite(std::string* json);
 
-/// Position of the first escape of a UTF-16 surrogate without its other half ("\ud83d"), or npos.
+/// Position of the first escape of an unpaired UTF-16 surrogate ("\ud83d"), or npos.
 size_t first_lone_surrogate(const std::string& json);
 
-/// Each of those becomes the escape of U+FFFD. Returns how many bytes the replaced escapes have.
+/// Replaces each of those by the escape of U+FFFD. Returns the total bytes of the replaced escapes.
 int64_t replace_lone_surrogates(std::string* json);
 
 }  // namespace bamtrain

@@ -9,7 +9,7 @@
 namespace bamtrain {
 namespace {
 
-// As parse_json has them (core/json.h).
+// Limits of parse_json (core/json.h).
 constexpr int kDeepestLevel = 100;
 constexpr int64_t kMostMembers = int64_t{1} << 22;
 
@@ -19,7 +19,7 @@ struct Range {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Puts the UTF-8 of a code point at `to`; how many bytes.
+/// Writes the UTF-8 of a code point to `to`; returns the number of bytes.
 size_t put_utf8(char* to, int code) {
   const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
   if (code < 0x80) {
@@ -44,8 +44,8 @@ size_t put_utf8(char* to, int code) {
   return 4;
 }
 
-/// Goes behind the byte or the escape at text[*at], and puts what it stands for at `to`; how many
-/// bytes, never more than it has. REQUIRES: Scanner has gone over the string.
+/// Advances *at past the byte or escape there and writes its value to `to`. Returns the number of
+/// bytes written, at most those read. REQUIRES: Scanner has validated the string.
 size_t put_unescaped(std::string_view text, size_t* at, char* to) {
   constexpr std::string_view kNames = "bfnrt", kCharacters = "\b\f\n\r\t";
   char c = text[(*at)++];
@@ -68,12 +68,12 @@ size_t put_unescaped(std::string_view text, size_t* at, char* to) {
   return put_utf8(to, code);
 }
 
-/// The bytes of a string without its escapes, one after the other.
+/// Iterates over the bytes of a string with its escapes resolved.
 class StringBytes {
  public:
   StringBytes(std::string_view text, size_t begin) : text_(text), at_(begin) {}
 
-  /// The next one; -1 behind the last.
+  /// The next byte; -1 at the end.
   int next() {
     if (next_ == held_) {
       if (text_[at_] == '"') return -1;
@@ -89,13 +89,13 @@ class StringBytes {
   char bytes_[4] = {};
 };
 
-/// Reads JSON (RFC 8259) and builds nothing. Each function goes behind what it is named after, and
-/// is false where that is not there.
+/// Validates JSON (RFC 8259) without building values. Each function advances past the element it is
+/// named after, or returns false if that is missing.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
 
-  /// An object, and nothing behind it, of which `*string` is the member `field`: empty for null.
+  /// An object and nothing after it; sets `*string` to the member `field`, empty for null.
   bool object_with(std::string_view field, Range* string) {
     bool found = false;
     const auto member = [&](size_t key) {
@@ -119,12 +119,12 @@ class Scanner {
     at_ += word.size();
     return true;
   }
-  /// What may stand around any value.
+  /// White space around any value.
   void space() {
     while (is_next(' ') || is_next('\t') || is_next('\r') || is_next('\n')) ++at_;
   }
 
-  /// Whether the string that begins at `begin` stands for `bytes`.
+  /// Whether the string that begins at `begin` equals `bytes`.
   bool is_string(size_t begin, std::string_view bytes) const {
     StringBytes found(text_, begin);
     for (const char c : bytes) {
@@ -133,7 +133,7 @@ class Scanner {
     return found.next() < 0;
   }
 
-  /// Of two strings, where they begin.
+  /// Compares two strings, which begin at a and b.
   bool is_lower(size_t a, size_t b) const {
     StringBytes of_a(text_, a), of_b(text_, b);
     for (;;) {
@@ -143,18 +143,18 @@ class Scanner {
     }
   }
 
-  /// Whether the keys from number `first` on differ; they are keys_ no longer.
+  /// Whether the keys from index `first` on are distinct; removes them from keys_.
   bool differ(size_t first) {
     const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(first);
     const auto lower = [this](size_t a, size_t b) { return is_lower(a, b); };
-    const auto same = [this](size_t a, size_t b) { return !is_lower(a, b); };  // in their order
+    const auto same = [this](size_t a, size_t b) { return !is_lower(a, b); };  // a, b sorted
     std::sort(begin, keys_.end(), lower);
     const bool all = std::adjacent_find(begin, keys_.end(), same) == keys_.end();
     keys_.resize(first);
     return all;
   }
 
-  /// An object whose keys differ; member(begin of the key) goes behind the value of each.
+  /// An object with distinct keys; member(begin of the key) advances past each value.
   template <class F>
   bool members(const F& member) {
     space();
@@ -191,7 +191,7 @@ class Scanner {
     return take(']');
   }
 
-  /// `level`: of what it lies in.
+  /// `level`: depth of the enclosing value.
   bool value(int level) {
     Range unused;
     if (++values_ > kMostMembers) return false;
@@ -231,7 +231,7 @@ class Scanner {
     return take('"');
   }
 
-  /// What is behind a backslash.
+  /// The part of an escape after the backslash.
   bool escape() {
     if (at_ == text_.size()) return false;
     const char c = text_[at_++];
@@ -248,10 +248,10 @@ class Scanner {
   std::string_view text_;
   size_t at_ = 0;
   int64_t values_ = 0;
-  std::vector<size_t> keys_;  // of the objects around, where they begin
+  std::vector<size_t> keys_;  // starts of the keys of the enclosing objects
 };
 
-/// Replaces the escapes of a string that Scanner has gone over: none is shorter than its text.
+/// Resolves the escapes of a string that Scanner has validated: no escape is shorter than its text.
 void unescape(std::string* text) {
   size_t to = 0;
   for (size_t at = 0; at < text->size();) to += put_unescaped(*text, &at, text->data() + to);

@@ -1,6 +1,6 @@
 #pragma once
-// One string of a line of JSON, in no more memory than the line: parsed as a whole a line takes
-// several times its length.
+// Extracts one string from a line of JSON without extra memory: a full parse needs several times
+// the line's length.
 
 #include <optional>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace bamtrain {
 
-/// The string that the object in `line` has as `field`, "" for null, in the memory of the line,
-/// which is moved from; beside it 8 bytes for each key of the objects around any place. None, and
-/// the line is as it was, where it has none: for what is no JSON object, a member that is absent or
-/// another value, a key that is there twice in any object and surrogates without their other half,
-/// as well as for more levels and values than parse_json takes. Whoever parses it can say which.
+/// Returns the string member `field` of the object in `line`, "" for null. It reuses the memory of
+/// `line`, which is moved from. Extra memory: 8 bytes per key of the enclosing objects. Returns
+/// nullopt, with `line` unchanged, for anything but a JSON object; a missing member or one of
+/// another type; a key that occurs twice in any object; unpaired surrogates; and more levels or
+/// values than parse_json accepts. The caller can then parse the line to find out which.
 std::optional<std::string> take_json_string(std::string* line, std::string_view field);
 
 }  // namespace bamtrain

@@ -1,4 +1,4 @@
-// bamdata: text into token shards, and a look into shards.
+// bamdata: makes token shards from text, and inspects shards.
 
 #include <fmt/format.h>
 
@@ -309,11 +309,11 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   bamtrain::require_stack();
   using bamtrain::ExitCode;
-  // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
+  // Exceeding the file size limit (ulimit -f) then is a failed write, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   if (!bamtrain::open_standard_descriptors()) return 1;
   const auto report = [](const std::string& text, ExitCode code) {
-    std::fflush(stdout);  // what was printed before stands before it
+    std::fflush(stdout);  // keep the order of output
     std::fputs(("bamdata: " + text + "\n").c_str(), stderr);
     return static_cast<int>(code);
   };
@@ -333,7 +333,7 @@ int main(int argc, char** argv) {
     const bamtrain::Error e = bamtrain::out_of_memory("--max-document-bytes or --threads");
     return report(e.what(), e.code());
   } catch (const std::exception& e) {
-    // {fmt} throws an exception of its own where standard output takes no more.
+    // {fmt} throws its own exception if writing to standard output fails.
     if (bamtrain::standard_output_failed()) {
       return report(bamtrain::standard_output_error(0).what(), ExitCode::io);
     }

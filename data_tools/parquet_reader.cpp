@@ -22,14 +22,14 @@ extern char** environ;
 namespace bamtrain {
 namespace {
 
-constexpr size_t kMostBatch = size_t{1} << 34;  // bytes; more is no batch of 1,024 texts
+constexpr size_t kMostBatch = size_t{1} << 34;  // bytes; a batch of 1,024 texts is smaller
 
 void close_end(int* end) {
   if (*end >= 0) ::close(*end);
   *end = -1;
 }
 
-/// A pipe that no other process inherits.
+/// A pipe that other processes do not inherit.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -39,7 +39,7 @@ std::array<int, 2> make_pipe() {
   return ends;
 }
 
-/// The last line that is not empty.
+/// The last non-empty line.
 std::string last_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text.substr(text.rfind('\n') + 1);
@@ -83,7 +83,7 @@ void ParquetReader::start(const Command& command, int part, int parts) {
   arguments.push_back(nullptr);
 
   std::array<int, 2> out = make_pipe();
-  int errors = -1;  // a file in memory: a pipe that nobody reads meanwhile would stop the process
+  int errors = -1;  // in-memory file: an unread pipe would block the process
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
@@ -99,7 +99,7 @@ void ParquetReader::start(const Command& command, int part, int parts) {
     ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
     ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    // A Ctrl-C is bamdata's to answer; a group of its own keeps it from the terminal's.
+    // bamdata handles Ctrl-C; a process group of its own shields the process from the terminal's.
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     ::posix_spawnattr_setpgroup(&attributes, 0);
     error = ::posix_spawnp(&process.id, words[0].c_str(), &actions, &attributes, arguments.data(),
@@ -107,7 +107,7 @@ void ParquetReader::start(const Command& command, int part, int parts) {
     if (error == 0) {
       process.pipe = std::exchange(out[0], -1);
       process.errors = std::exchange(errors, -1);
-      // More of a row group is under way; less where the system allows no more.
+      // Buffers more of a row group; less if the system's limit is lower.
       ::fcntl(process.pipe, F_SETPIPE_SZ, 1 << 20);
       processes_.push_back(process);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// Texts of parquet files, read by pyarrow in processes of its own: parquet_rows.py, which the
-// program carries in itself.
+// Reads texts of parquet files with pyarrow in separate processes; the program embeds their script,
+// parquet_rows.py.
 
 #include <sys/types.h>
 
@@ -12,33 +12,31 @@
 
 namespace bamtrain {
 
-/// The rows of one column of several files, in their order. As many processes as are asked for
-/// decode row groups ahead, each the next one of its own; a pipe holds them back. They end with
-/// their reader.
+/// Iterates over the rows of one column of several files, in order. `processes` processes decode
+/// row groups ahead, in turn; a pipe limits how far. They end with their reader.
 class ParquetReader {
  public:
-  /// How a process is started: a program on PATH and its first arguments.
+  /// Command line of a process: a program on PATH and its first arguments.
   using Command = std::vector<std::string>;
-  /// Python with parquet_rows.py.
+  /// Runs parquet_rows.py in Python.
   static Command python();
 
-  /// REQUIRES: files, processes >= 1. Error (device) where no process can be started.
+  /// REQUIRES: files, processes >= 1. Throws Error (device) if a process cannot be started.
   ParquetReader(std::vector<std::string> files, std::string column, int processes,
                 int64_t max_document_bytes, const Command& command = python());
   ~ParquetReader();
   ParquetReader(const ParquetReader&) = delete;
   ParquetReader& operator=(const ParquetReader&) = delete;
 
-  /// The text of the next row; a null is a text without characters. `line` is the row's number in
-  /// its file, from 1. False at the end of the last file. Error (data) for damaged files, other
-  /// columns, and a process that ended before the end, naming file and row group; Error (io) for
-  /// what cannot be read; Error (device) where pyarrow is missing, with the command that installs
-  /// it.
+  /// Reads the next row's text; null becomes an empty text. `line` is the row's number in its file,
+  /// from 1. Returns false at the end of the last file. Throws Error (data) with file and row group
+  /// for damaged files, other columns, and a process that ended early. Throws Error (io) if reading
+  /// fails, and Error (device) if pyarrow is missing, with the command to install it.
   bool next(RawDocument* document);
 
-  /// Of the row last returned.
+  /// File index of the last returned row.
   size_t file() const { return file_; }
-  /// Bytes of its file up to the end of its row group, as it lies on the disk.
+  /// Bytes on disk of its file, up to the end of its row group.
   int64_t taken() const { return taken_; }
 
  private:
@@ -53,10 +51,10 @@ class ParquetReader {
 
   void start(const Command& command, int part, int parts);
   void stop();
-  /// Exactly `n` bytes of the process whose turn it is.
+  /// Reads exactly `n` bytes from the current process.
   void read(void* out, size_t n);
   Header read_header();
-  /// What comes next is read; false at the end.
+  /// Reads the next message; false at the end.
   bool advance();
   void begin_group(const Header& h);
   void read_batch(const Header& h);
@@ -68,13 +66,13 @@ class ParquetReader {
   std::string column_;
   int64_t max_document_bytes_;
   std::vector<Process> processes_;
-  size_t turn_ = 0;      // the process whose row group is read
-  uint64_t groups_ = 0;  // read to their ends
+  size_t turn_ = 0;      // process of the current row group
+  uint64_t groups_ = 0;  // row groups read completely
   size_t file_ = 0;
   int64_t group_ = -1, row_ = 0, taken_ = 0;
-  std::vector<int32_t> lengths_;  // of the batch at hand
-  std::string texts_;             // of its rows, one behind the other
-  size_t next_ = 0, at_ = 0;      // the row to come, and where it begins
+  std::vector<int32_t> lengths_;  // of the current batch
+  std::string texts_;             // texts of its rows, concatenated
+  size_t next_ = 0, at_ = 0;      // next row, and its start
 };
 
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// parquet_rows.py.
+// The embedded parquet_rows.py.
 
 #include <span>
 

@@ -26,7 +26,8 @@ void remove_content(const std::string& folder) {
   for (const std::string& entry : entries) remove_tree(entry);
 }
 
-/// The name under which what is written as `name` appears: the same, or that of an AtomicFile.
+/// The final name of a file written as `name`: the same, or the target's if it is an AtomicFile's
+/// temporary.
 fs::path final_name(const fs::path& name) {
   for (const char* file : {TokenizeJournal::kName, kManifestName, kPartName}) {
     if (is_temporary_of(name.filename().string(), file)) return name.parent_path() / file;
@@ -34,7 +35,7 @@ fs::path final_name(const fs::path& name) {
   return name;
 }
 
-/// Whether `bamdata tokenize` makes an entry of this type under this name in a PartialFolder.
+/// Whether `bamdata tokenize` creates an entry of this name and type in a PartialFolder.
 bool is_partial_entry(const fs::path& name, fs::file_type type) {
   const bool is_folder = type == fs::file_type::directory;
   if (*name.begin() == PartialFolder::kOutput) {
@@ -51,7 +52,7 @@ bool is_partial_entry(const fs::path& name, fs::file_type type) {
          file == TokenizeJournal::kName;
 }
 
-/// The first entry of a folder that has another name or type, or nothing.
+/// The first entry that `bamdata tokenize` does not create, or "".
 std::string foreign_partial_entry(const std::string& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const fs::path name = entry.path().lexically_relative(folder);
@@ -123,7 +124,7 @@ void PartialFolder::remove() {
   try {
     remove(path_);
   } catch (const std::exception&) {
-    // Of no consequence for what is complete; the next PartialFolder of this name clears it.
+    // Harmless for complete output; the next PartialFolder of this name clears it.
   }
 }
 
@@ -134,7 +135,7 @@ void PartialFolder::commit() {
   try {
     remove_tree(former);
   } catch (const Error&) {
-    // The new set is in its place.
+    // The new set is already in place.
   }
 }
 

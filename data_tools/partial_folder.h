@@ -1,6 +1,5 @@
 #pragma once
-// A folder that appears under its name complete, and on whose making another process goes on where
-// one ended.
+// A folder that only appears under its name when complete; another process can resume its making.
 
 #include <memory>
 #include <string>
@@ -10,9 +9,9 @@
 
 namespace bamtrain {
 
-/// Work on NAME takes place in NAME.partial, in which one process at a time can be: the complete
-/// folder is made as output(), beside it lie the journal (TokenizeJournal), which says how far it
-/// is, and documents that wait.
+/// Work on NAME happens in NAME.partial, which one process at a time can use. The complete folder
+/// is made as output(). Next to it are the journal (TokenizeJournal), which records progress, and
+/// documents to be placed later.
 class PartialFolder {
  public:
   static constexpr const char* kOutput = "output";
@@ -21,20 +20,21 @@ class PartialFolder {
   /// The folder of documents that wait for their order (DocumentShuffle).
   static constexpr const char* kShuffle = "shuffle";
 
-  /// Where work on `final_path` takes place; its symbolic links are followed.
+  /// The folder for work on `final_path`; symbolic links are resolved.
   static std::string place_of(const std::string& final_path);
-  /// Whether `path` is such a folder; false where nothing is there. Error (io) for what this class
-  /// did not make, of which nothing may be removed: a symbolic link, a file, a folder with content
-  /// that has neither journal nor lock, and one with anything that `bamdata tokenize` does not make.
-  /// Other folders have such a lock, those of runs among them. Errors: also as read_journal.
+  /// Whether `path` is such a folder; false if nothing is there. Throws Error (io) for anything
+  /// that this class did not make, of which nothing may be removed. That is a symbolic link, a
+  /// file, a folder with content but neither journal nor lock, and one with any entry that `bamdata
+  /// tokenize` does not make. (Other folders, such as runs, also have such a lock.) Other errors:
+  /// as read_journal.
   static bool is_one(const std::string& path);
-  /// Removes such a folder, the lock last: whoever comes before finds it held.
+  /// Removes such a folder, the lock last: until then other processes find it held.
   static void remove(const std::string& path);
 
-  /// Goes into NAME.partial, which is made where it is absent. Errors: as FolderPlace and is_one,
-  /// before anything is touched; (io) where another process is in it.
+  /// Locks NAME.partial, and creates it if missing. Errors: as FolderPlace and is_one, before
+  /// anything is changed; Error (io) if another process is using it.
   PartialFolder(const std::string& final_path, FolderPlace::MayReplace may_replace);
-  /// Removes what is in it, and it, unless `keep` was called.
+  /// Removes the folder and its content unless `keep` was called.
   ~PartialFolder();
   PartialFolder(const PartialFolder&) = delete;
   PartialFolder& operator=(const PartialFolder&) = delete;
@@ -42,14 +42,14 @@ class PartialFolder {
   const std::string& path() const { return path_; }
   std::string output() const { return path_ + "/" + kOutput; }
 
-  /// Removes what is in it, and with it what was to be kept.
+  /// Removes the content, including what was kept.
   void clear();
-  /// From now on what is in it stays when the process ends.
+  /// From now on the content stays when the process ends.
   void keep() { kept_ = true; }
   bool kept() const { return kept_; }
 
-  /// output() takes its place, as FolderPlace::take, and all else is removed. REQUIRES: called
-  /// once, and nothing after it.
+  /// Moves output() to its final place (FolderPlace::take) and removes everything else. REQUIRES:
+  /// called once, and nothing after it.
   void commit();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// How far a long command is: one line that is rewritten on a terminal, nothing elsewhere.
+// Progress of a long command: one line that is rewritten on a terminal; silent elsewhere.
 
 #include <chrono>
 #include <cstdint>
@@ -13,24 +13,24 @@ class InputProgress {
  public:
   struct Counts {
     int64_t taken = 0;       // bytes of the input files
-    int64_t text_bytes = 0;  // of documents, decompressed
+    int64_t text_bytes = 0;  // bytes of documents, decompressed
     int64_t documents = 0;
     int64_t tokens = 0;
   };
 
-  /// `total`: bytes of the input files, where known; it gives the share done and the time left.
-  /// `before`: what was done before, without which rates are.
+  /// `total`: bytes of the input files, if known; gives share done and time left. `before`: earlier
+  /// progress, excluded from rates.
   InputProgress(std::FILE* out, std::optional<int64_t> total, const Counts& before);
-  /// Takes the line off the terminal.
+  /// Clears the line from the terminal.
   ~InputProgress();
   InputProgress(const InputProgress&) = delete;
   InputProgress& operator=(const InputProgress&) = delete;
 
-  /// Writes where the last line is 0.2 s old.
+  /// Rewrites the line at most every 0.2 s.
   void update(const Counts& counts);
 
-  /// A line that stays, for `done` of `of` files, the last of them `path`, where the last such line
-  /// is `seconds_between` old.
+  /// Prints a permanent line for `done` of `of` files, the last of them `path`, at most every
+  /// `seconds_between`.
   void print_files_done(int64_t done, int64_t of, const std::string& path,
                         double seconds_between = 5);
 
@@ -45,7 +45,7 @@ class InputProgress {
   bool shown_ = false;  // on the terminal now
 };
 
-/// What was done since `before`, in `seconds`.
+/// Progress since `before`, in `seconds`.
 struct InputPace {
   InputProgress::Counts counts, before;
   std::optional<int64_t> total;
@@ -58,9 +58,9 @@ std::string with_commas(int64_t n);
 /// "1 document", "2,000 documents".
 std::string counted(int64_t n, const std::string& noun);
 
-/// One line of progress, without its end: "[=====     ]  50 %  18.2 MB/s  4.53M tok/s  0:01:20
-/// left" with a bar of 20. Without `total` documents in the place of bar, share and time; without
-/// tokens no rate of these. At most 79 columns in runs of up to 9,999 hours.
+/// One line of progress, without newline: "[===== ] 50 % 18.2 MB/s 4.53M tok/s 0:01:20 left" with a
+/// bar of 20. Without `total`, documents replace bar, share and time; without tokens, their rate is
+/// omitted. At most 79 columns for runs of up to 9,999 hours.
 std::string progress_line(const InputPace& pace);
 
 /// "3 of 15 files, a.parquet the last: 98,500,000 tokens, 4.53M tok/s, 0:12:34 left".

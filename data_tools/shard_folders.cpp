@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first entry that `bamdata tokenize` would not have written, or nothing.
+/// The first entry that `bamdata tokenize` does not write, or "".
 std::string foreign_entry(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const fs::path name = entry.path().lexically_relative(folder);

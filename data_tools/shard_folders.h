@@ -1,6 +1,5 @@
 #pragma once
-// The folders of shards that `tokenize` makes and replaces, and that `inspect` and `verify` are
-// pointed at.
+// Shard folders: those that `tokenize` creates and replaces, and that `inspect` and `verify` take.
 
 #include <filesystem>
 #include <string>
@@ -11,22 +10,22 @@
 
 namespace bamtrain {
 
-/// The file in the output of a part (tokenize --part) that says which part it is, for `join`.
+/// The file that identifies a part (tokenize --part) for `join`, in the part's output.
 inline constexpr const char* kPartName = "part.json";
 
-/// The sources that `path` stands for, each fit for ShardSet::open: what `bamdata tokenize` made
-/// stands for its train and val folders, anything else for itself.
+/// The sources of `path`, each valid for ShardSet::open: an output of `bamdata tokenize` stands for
+/// its train and val folders, anything else for itself.
 std::vector<std::string> shard_sources(const std::string& path);
 
-/// "PATH: 3,000 tokens, 7 documents, 1 shard" and the line's end.
+/// "PATH: 3,000 tokens, 7 documents, 1 shard" and a newline.
 std::string describe_set(const std::string& path, const Manifest& manifest);
 
-/// Whether `tokenize` makes an entry of this type under this name in its output: a file
+/// Whether `tokenize` creates an entry of this name and type in its output, such as a file
 /// "train/000000.bin".
 bool is_shard_entry(const std::filesystem::path& name, std::filesystem::file_type type);
 
-/// Which folders with content `tokenize` replaces: with `overwrite` those of token shards and
-/// nothing else, without it none.
+/// Which non-empty folders `tokenize` may replace: with `overwrite` those that only hold token
+/// shards, without it no folder.
 OutputFolder::MayReplace may_replace_shards(bool overwrite);
 
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// Documents into the shards of one folder, and its manifest.
+// Writes documents to the shards of one folder, and its manifest.
 
 #include <cstdint>
 #include <optional>
@@ -13,36 +13,37 @@
 
 namespace bamtrain {
 
-/// Whatever takes documents one after the other.
+/// Receives documents one by one.
 class DocumentSink {
  public:
   virtual ~DocumentSink() = default;
-  /// The next document, or what is left of one whose beginning lies elsewhere. REQUIRES: not empty.
+  /// Adds the next document, or the rest of one that begins elsewhere. REQUIRES: not empty.
   virtual void append(std::span<const int32_t> document) = 0;
 };
 
-/// Writes 000000.bin, 000001.bin, ... A document lies whole within one shard: a shard is closed
-/// after the document with which it reaches its size (or, where a document would take it past what
-/// the format can count, before).
+/// Writes 000000.bin, 000001.bin, ... A document is never split over shards: a shard is closed
+/// after the document with which it reaches its size, or before one that would exceed the format's
+/// token count.
 class ShardSetWriter : public DocumentSink {
  public:
-  /// How far a set is: its shards so far, the last of them perhaps open, without a hash.
+  /// Progress of a set: its shards so far; the last may be open, without a hash.
   using State = std::vector<Manifest::ShardEntry>;
 
-  /// `folder` exists, and holds what `sync` returned `state` for. Tokens take 2 bytes where the
-  /// vocabulary has at most 65,536 ids, else 4. Error (data) where a shard of the state has less
-  /// than it says.
-  /// REQUIRES: shard_tokens >= 1; the tokenizer has a BOS, with which every document begins.
+  /// Tokens take 2 bytes if the vocabulary has at most 65,536 ids, else 4. Throws Error (data) if a
+  /// shard has fewer tokens than the state says. REQUIRES: `folder` exists and has the content for
+  /// which `sync` returned `state`; shard_tokens >= 1; the tokenizer has a BOS, with which every
+  /// document begins.
   ShardSetWriter(const std::string& folder, const Tokenizer& tokenizer, int64_t shard_tokens,
                  State state = {});
 
   /// Errors: as ShardWriter.
   void append(std::span<const int32_t> document) override;
 
-  /// What was appended is on the disk, in the state that is returned. Errors: as ShardWriter.
+  /// Flushes appended documents to disk and returns the state to resume from. Errors: as
+  /// ShardWriter.
   State sync();
 
-  /// The last shard and the manifest reach the disk. Errors: as ShardWriter and write_manifest.
+  /// Writes the last shard and the manifest to disk. Errors: as ShardWriter and write_manifest.
   /// REQUIRES: called once, after at least one document.
   Manifest finish();
 
@@ -60,7 +61,7 @@ class ShardSetWriter : public DocumentSink {
   int width_;
   int64_t shard_tokens_;
   Manifest manifest_;
-  std::optional<ShardWriter> shard_;  // the open one
+  std::optional<ShardWriter> shard_;  // the open shard
 };
 
 }  // namespace bamtrain

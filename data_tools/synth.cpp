@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Those that have sequences to show without a file of sequences.
+/// Tasks that can be shown without a file of sequences.
 std::vector<const TaskInfo*> shown_tasks() {
   std::vector<const TaskInfo*> tasks;
   for (const TaskInfo& t : all_tasks()) tasks.push_back(&t);
@@ -42,7 +42,7 @@ const TaskInfo& task_named(const std::string& name) {
               did_you_mean(name, names, "bamdata synth --help lists them"));
 }
 
-/// Of an option without choices, any.
+/// Returns `text` as one of the option's choices; any text if it has no choices.
 OptionValue word_of(const OptionSpec& option, const std::string& text) {
   const auto& words = option.choices;
   if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return text;
@@ -68,8 +68,7 @@ OptionValue truth_of(const OptionSpec& option, const std::string& text) {
   throw Error(ExitCode::usage, "--set " + option.name, "true or false", text, "give one of them");
 }
 
-/// The value that a text stands for. Tasks have options of words, of integers and of true and
-/// false alone.
+/// Parses an option's value. Tasks only have options of words, integers and booleans.
 OptionValue value_of(const OptionSpec& option, const std::string& text) {
   if (std::holds_alternative<std::string>(option.default_value)) return word_of(option, text);
   if (std::holds_alternative<bool>(option.default_value)) return truth_of(option, text);
@@ -103,7 +102,7 @@ Options options_of(const TaskInfo& info, const std::vector<std::string>& setting
   return options;
 }
 
-/// The tokenizer is any: the ids of no model bound it.
+/// Any tokenizer is allowed: no model limits its ids.
 std::unique_ptr<Task> open(const TaskInfo& info, const Options& settings, LengthRange lengths,
                            uint64_t seed) {
   if (!info.of_tokenizer) return std::make_unique<Task>(info, settings, lengths, seed, "train");
@@ -146,7 +145,7 @@ size_t characters(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-/// Inputs with their targets below them, in as many lines as they fill.
+/// Inputs with their targets below, wrapped to as many lines as needed.
 std::string text_of(const Task& task, const Example& example) {
   constexpr size_t kColumns = 96;
   std::string out, inputs, targets;

@@ -1,5 +1,5 @@
 #pragma once
-// `bamdata synth`: sequences of a task.
+// `bamdata synth`: prints sequences of a task.
 
 #include <cstdint>
 #include <cstdio>
@@ -12,18 +12,19 @@ namespace bamtrain {
 
 struct SynthOptions {
   std::string task;
-  std::vector<std::string> settings;  // of the task's options, KEY=VALUE each
+  std::vector<std::string> settings;  // the task's options, each KEY=VALUE
   std::vector<int64_t> lengths;       // shortest and longest; empty: the task's
   int64_t first = 0, count = 5;       // sequences
   uint64_t seed = 0;
-  bool json = false;  // lines of {"length", "input", "targets"}, for programs
+  bool json = false;  // print lines of {"length", "input", "targets"}
 };
 
 /// Prints sequences first, ..., first + count - 1 of the training set of that seed, each of its own
-/// length. Error (ExitCode::usage) for a task, an option or lengths that are not there.
+/// length. Throws Error (ExitCode::usage) for an unknown task or option and for lengths outside the
+/// task's range.
 void synth(const SynthOptions& options, std::FILE* out);
 
-/// "Tasks:" and a line each, for the help.
+/// "Tasks:" and one line per task, for the help.
 std::string list_of_tasks();
 
 }  // namespace bamtrain

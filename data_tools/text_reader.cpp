@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 18;
 constexpr uint64_t kMaxXzMemory = uint64_t{1} << 30;
-constexpr int kMaxZstdWindowLog = 31;  // what `zstd --long=31` writes
+constexpr int kMaxZstdWindowLog = 31;  // for files of `zstd --long=31`
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kXzMagic{
     "\xFD"
@@ -61,7 +61,7 @@ class PlainBytes : public ByteSource {
     return again > 0 ? again : read_new(out, n);
   }
 
-  /// The first `n` bytes, which read() still returns; fewer in a shorter file.
+  /// The first `n` bytes, fewer in a shorter file; read() still returns them.
   const std::string& peek(size_t n) {
     while (peeked_.size() < n) {
       char c = 0;
@@ -96,7 +96,7 @@ class PlainBytes : public ByteSource {
   int64_t taken_ = 0;
 };
 
-/// What the decoders share: the compressed chunk at hand.
+/// Common base of the decoders: holds the current compressed chunk.
 class Decoder : public ByteSource {
  public:
   explicit Decoder(std::unique_ptr<PlainBytes> from) : from_(std::move(from)), chunk_(kChunk) {}
@@ -136,7 +136,7 @@ class ZstdBytes : public Decoder {
       }
       const size_t hint = ZSTD_decompressStream(context_.get(), &target, &in_);
       if (ZSTD_isError(hint)) throw damaged(path(), "zstd", ZSTD_getErrorName(hint));
-      inside_frame_ = hint != 0;  // stays set, one byte kept back, until all is flushed
+      inside_frame_ = hint != 0;  // stays true, with a byte held back, until all is flushed
     }
     return target.pos;
   }
@@ -227,7 +227,7 @@ void TextReader::too_long() const {
               "raise --max-document-bytes, or choose another --document");
 }
 
-/// Appends a chunk to the buffer, whose returned lines go; false at the end of the text.
+/// Drops returned lines from the buffer and appends a chunk; false at the end of the text.
 bool TextReader::fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kBatchBytes = int64_t{1} << 18;
 constexpr size_t kBatchDocuments = 1024;
-constexpr int64_t kBytesUnderWay = int64_t{1} << 26;  // of text between reader and writer
+constexpr int64_t kBytesUnderWay = int64_t{1} << 26;  // text between reader and writer
 
 Tokenizer open_tokenizer(const TokenizeOptions& options) {
   Tokenizer tokenizer = Tokenizer::open(options.tokenizer);
@@ -43,7 +43,7 @@ Tokenizer open_tokenizer(const TokenizeOptions& options) {
   return tokenizer;
 }
 
-/// What would show when a trained model is exported, hours later.
+/// Warns about a problem that would otherwise appear hours later, when a trained model is exported.
 void tell_of_export(const Tokenizer& tokenizer, const std::string& path, std::FILE* log) {
   if (tokenizer.sentencepiece() == nullptr) return;
   const std::string left_out = tokenizer_json(tokenizer, false).left_out;
@@ -55,7 +55,7 @@ void tell_of_export(const Tokenizer& tokenizer, const std::string& path, std::FI
                        path, left_out));
 }
 
-/// Reads batches, keeps the threads busy, hands on what they return in the order of the text.
+/// Reads batches, keeps the threads busy, and passes on their results in text order.
 class Pipeline {
  public:
   Pipeline(const TokenizeOptions& options, const Tokenizer& tokenizer, Inputs* inputs,
@@ -95,7 +95,7 @@ class Pipeline {
     try {
       return inputs_.next(document);
     } catch (const Error&) {
-      submit();  // documents before the one that cannot be read may hold an earlier error
+      submit();  // earlier documents may have an earlier error
       drain(0, 0);
       throw;
     }
@@ -124,7 +124,7 @@ class Pipeline {
     under_way_.push_back({pool_.submit(std::exchange(batch_, {})), bytes, taken_, end_});
   }
 
-  /// Hands on the oldest results until no more than so many batches and bytes are under way.
+  /// Passes on the oldest results until at most `batches` batches and `bytes` bytes are in flight.
   void drain(size_t batches, int64_t bytes) {
     while (!under_way_.empty() && (under_way_.size() > batches || bytes_under_way_ > bytes)) {
       UnderWay oldest = std::move(under_way_.front());
@@ -167,15 +167,15 @@ class Pipeline {
   Inputs& inputs_;
   TokenizeOutput& output_;
   size_t most_batches_;
-  TokenizeJournal reached_;  // by what was handed on
+  TokenizeJournal reached_;  // progress of what was passed on
   double seconds_before_;
-  size_t file_;  // that progress was last told of
+  size_t file_;  // last file reported
   std::vector<std::string> warnings_before_;
   InputProgress progress_;
   Batch batch_;  // being filled
   std::deque<UnderWay> under_way_;
   int64_t bytes_under_way_ = 0, taken_ = 0;
-  Inputs::Position end_;  // of what is in batch_
+  Inputs::Position end_;  // end of batch_
   EncoderPool pool_;      // last: its threads end first
 };
 
@@ -186,7 +186,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   const Tokenizer tokenizer = open_tokenizer(options);
   tell_of_export(tokenizer, options.tokenizer, log);
   InputOptions input = options.input;
-  // Of texts one decodes in a second what some thirty threads encode.
+  // One process decodes texts as fast as about thirty threads encode them.
   constexpr int kThreadsOfOne = 16;
   input.parquet_processes = 1 + (options.threads - 1) / kThreadsOfOne;
   if (!options.part.whole()) input.paths = inputs_of_part(input.paths, options.part);

@@ -1,5 +1,5 @@
 #pragma once
-// `bamdata tokenize`: text into token shards.
+// `bamdata tokenize`: makes token shards from text.
 
 #include <cstdint>
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace bamtrain {
 
-/// One of several parts of the inputs, each of which another process or machine takes.
+/// One of several parts of the inputs, for processing by several processes or machines.
 struct InputPart {
   int64_t number = 1, of = 1;
   bool whole() const { return of == 1; }
@@ -20,17 +20,17 @@ struct InputPart {
 
 struct TokenizeOptions {
   InputOptions input;
-  std::string tokenizer;  // its file
-  std::string output;     // becomes a folder with train/ and, where asked for, val/
+  std::string tokenizer;  // the tokenizer's file
+  std::string output;     // new folder with train/ and, if requested, val/
   ValidationShare validation;
-  std::optional<uint64_t> shuffle;  // the seed of a random order of training documents
+  std::optional<uint64_t> shuffle;  // seed of a random order of training documents
   InputPart part;
   int64_t shard_tokens = 100'000'000;
   int threads = 1;
-  bool eos = false;  // documents end in EOS, as they begin with BOS
+  bool eos = false;  // end documents with EOS
   bool overwrite = false;
-  /// After so long what is done is put on the disk, for another process to go on from there; or
-  /// longer, so that it costs at most a twentieth of the time.
+  /// Interval of checkpoints from which another process can resume. It grows so that checkpoints
+  /// take at most a twentieth of the time.
   double checkpoint_seconds = 1;
 };
 
@@ -38,24 +38,25 @@ struct TokenizeReport {
   Manifest train;
   std::optional<Manifest> val;
   TextCounts counts;
-  int64_t text_bytes = 0;  // of raw documents, decompressed
+  int64_t text_bytes = 0;  // bytes of raw documents, decompressed
   double seconds = 0;
 };
 
 /// Writes the shards and their manifests; progress goes to `log`. The files' bytes depend on the
 /// inputs' content and order, the tokenizer, `validation`, `shuffle`, `part`, `shard_tokens` and
-/// `eos`, and not on `threads`, nor on how often the work was ended and went on. Memory: some
-/// dozens of MB a thread, four times the longest document, and what DocumentShuffle says.
+/// `eos`. They do not depend on `threads` or on how often the work was interrupted and resumed.
+/// Memory: some dozens of MB per thread, four times the longest document, and that of
+/// DocumentShuffle.
 ///
-/// The whole output appears or nothing does. Until then it is in PartialFolder, and where a process
-/// ends there, in whatever way, another one with the same options goes on from its last checkpoint;
-/// before the first one, and where an input is no file, nothing is left of it but by a kill.
-/// Errors: as Inputs, Tokenizer::open, PartialFolder, document_text, ShardSetWriter,
-/// ValidationSplit::finish, require_same_settings; (usage) for parts that cannot be; the first one
-/// in the order of the text, whatever the number of threads.
+/// The output appears complete or not at all. Until then it is in PartialFolder. If a process ends
+/// there, in whatever way, another one with the same options resumes from its last checkpoint.
+/// Before the first checkpoint, and if an input is not a file, an ended process leaves nothing
+/// unless it is killed. Errors: as Inputs, Tokenizer::open, PartialFolder, document_text,
+/// ShardSetWriter, ValidationSplit::finish, require_same_settings; Error (usage) for impossible
+/// parts. The first error in text order is thrown, for any number of threads.
 TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log);
 
-/// What tokenize did, in lines for people.
+/// Human-readable lines about what tokenize did.
 std::string describe(const TokenizeReport& report, const std::string& output);
 
 }  // namespace bamtrain

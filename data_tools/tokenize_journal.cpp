@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 28;
-// Whoever wrote the file may want what lies beside it.
+// The writer of the file may need what is next to it.
 constexpr const char* kRemedy =
     "it is no journal of `bamdata tokenize`: move its folder away, or choose another --output";
 
@@ -38,7 +38,7 @@ ShardSetWriter::State state_of(const Json& list, const JsonPlace& where) {
     if (e.file.empty() || e.file.front() == '.' || e.file.find('/') != std::string::npos) {
       (where / "file").refuse("a shard's name", e.file);
     }
-    // Only the last one may be open.
+    // Only the last shard may be open.
     if (!state.empty() && state.back().sha256.empty()) (where / "sha256").refuse("a digest", "");
     state.push_back(std::move(e));
   }
@@ -67,12 +67,12 @@ TokenizeJournal parse(const std::string& text, const JsonPlace& where) {
   }
   TokenizeJournal j;
   o.object("settings");
-  // Their order is that in which they are compared.
+  // Settings are compared in this order.
   j.settings = OrderedJson::parse(text).at("settings");
   j.position = {static_cast<size_t>(o.count("input")), o.count("documents_of_input")};
   j.text_bytes = o.count("text_bytes");
   j.counts = {o.count("empty"), o.count("replaced"), o.count("skipped"), 0, ""};
-  // Not there where nothing was invalid.
+  // Missing if nothing was invalid.
   if (o.has("invalid_bytes")) {
     j.counts.invalid_bytes = o.count("invalid_bytes");
     j.counts.first_invalid = o.text("first_invalid");

@@ -1,5 +1,5 @@
 #pragma once
-// How far `bamdata tokenize` is: what another process of it needs to go on from there.
+// Progress of `bamdata tokenize`: what another process needs to resume it.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -19,36 +19,35 @@ struct TokenizeJournal {
   static constexpr const char* kName = "progress.json";
   static constexpr int64_t kFormat = 1;
 
-  /// What the bytes of the output depend on, by the names of the command line: a process with other
-  /// settings does not go on.
+  /// Everything that the output's bytes depend on, under the command line's names: a process with
+  /// other settings does not resume.
   nlohmann::ordered_json settings;
 
-  Inputs::Position position;  // behind which document of the inputs all the rest is
+  Inputs::Position position;  // input position up to which everything below is done
   int64_t text_bytes = 0;
   TextCounts counts;
-  double seconds = 0;  // that all processes took
+  double seconds = 0;  // of all processes together
   std::vector<std::string> warnings;
   ShardSetWriter::State train, val;
   ValidationSplit::State split;
   std::optional<DocumentShuffle::State> shuffle;
-  /// Buckets of the shuffle, or 0 without it, that are in their shards. From the first one on all
-  /// inputs have been read, and the validation set is complete.
+  /// Number of the shuffle's buckets already written to shards; 0 without shuffle. Once set, all
+  /// inputs have been read and the validation set is complete.
   std::optional<int64_t> placed;
-  /// SHA-256 of the training set's manifest, where all is done but for the output's move to its
-  /// place; "" before.
+  /// SHA-256 of the training set's manifest, once only the move of the output remains; "" before.
   std::string finished;
 };
 
-/// Error (ExitCode::io) naming file and field for anything that write_journal does not write, and
-/// where the file cannot be read.
+/// Throws Error (ExitCode::io) with file and field for anything that write_journal does not write,
+/// and if the file cannot be read.
 TokenizeJournal read_journal(const std::string& path);
 
-/// The file holds the former journal or this one, whatever happens. Error (ExitCode::io).
+/// Writes atomically: the file holds the former journal or this one. Throws Error (ExitCode::io).
 void write_journal(const std::string& path, const TokenizeJournal& journal);
 
-/// Error (ExitCode::usage) naming the first of the settings that is another one, and `folder`,
-/// which a process with the settings `before` has left. The way in which bad UTF-8 is dealt with
-/// may be another one where there was none: under "error".
+/// Throws Error (ExitCode::usage) with the first setting that differs, and `folder`, which a
+/// process with the settings `before` has left. The handling of invalid UTF-8 may change if there
+/// was none so far: under "error".
 void require_same_settings(const nlohmann::ordered_json& before, const nlohmann::ordered_json& now,
                            const std::string& folder);
 

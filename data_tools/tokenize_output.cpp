@@ -22,9 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::duration;
 
-constexpr double kMostShare = 0.05;  // of the time that checkpoints may take
+constexpr double kMostShare = 0.05;  // most share of time for checkpoints
 
-/// Of several parts the first alone has the first tokens.
+/// Only the first of several parts has the first tokens.
 ValidationShare validation_share(const TokenizeOptions& options) {
   return options.validation.tokens > 0 && options.part.number > 1 ? ValidationShare()
                                                                   : options.validation;
@@ -32,8 +32,8 @@ ValidationShare validation_share(const TokenizeOptions& options) {
 
 std::string journal_in(const std::string& folder) { return folder + "/" + TokenizeJournal::kName; }
 
-/// Whether the output that the journal speaks of is still in the folder, and not in its place: what
-/// it replaced there, another set or none, is then where it was.
+/// Whether the journal's finished output is still in the folder and not yet moved; its destination
+/// is then unchanged.
 bool has_finished(const std::string& folder, const TokenizeJournal& journal) {
   const std::string manifest = folder + "/" + PartialFolder::kOutput + "/train/" + kManifestName;
   return fs::exists(manifest) && sha256_file(manifest) == journal.finished;
@@ -104,7 +104,7 @@ void TokenizeOutput::open(const Tokenizer& tokenizer) {
                  width, journal_.split);
 }
 
-/// What a file holds comes to the disk before the journal that counts on it.
+/// Files reach the disk before the journal that refers to them.
 void TokenizeOutput::write_checkpoint() {
   const Clock::time_point begin = Clock::now();
   journal_.train = train_->sync();
@@ -171,8 +171,8 @@ TokenizeReport TokenizeOutput::finish(const TokenizeJournal& reached) {
     if (!journal_.placed) {
       take(reached);
       split_->finish(options_.part.whole());
-      // From here on the held documents are in their set, and files that they come from as they
-      // are.
+      // From here on the held documents are in the validation set, and the files that they came
+      // from stay unchanged.
       journal_.split = split_->sync();
       if (shuffle_) journal_.shuffle = shuffle_->sync();
       journal_.placed = 0;

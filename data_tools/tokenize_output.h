@@ -1,5 +1,5 @@
 #pragma once
-// What `bamdata tokenize` makes of encoded documents, and how far it is on the disk.
+// Output of `bamdata tokenize` from encoded documents, and its progress on disk.
 
 #include <chrono>
 #include <cstdio>
@@ -18,22 +18,22 @@
 
 namespace bamtrain {
 
-/// Splits documents, shuffles them and writes them into the shards of a PartialFolder.
+/// Splits and shuffles documents and writes them to the shards of a PartialFolder.
 class TokenizeOutput {
  public:
-  /// Goes on where a process with the same settings ended, and says so in `log`. With `resumable`
-  /// false nothing is kept. Errors: as PartialFolder, read_journal, require_same_settings.
+  /// Resumes after a process with the same settings, and reports it to `log`. If not `resumable`,
+  /// nothing is kept. Errors: as PartialFolder, read_journal, require_same_settings.
   TokenizeOutput(const TokenizeOptions& options, const Tokenizer& tokenizer,
                  nlohmann::ordered_json settings, bool resumable, std::FILE* log);
 
-  /// Removes what no process can go on from: what one has left that was killed when its output had
-  /// taken the place `output`, or before it kept anything. Errors: as PartialFolder::is_one,
-  /// FolderLock and read_journal.
+  /// Removes what no process can resume: the rest of a process that was killed after its output was
+  /// moved to `output`, or before it kept anything. Errors: as PartialFolder::is_one, FolderLock
+  /// and read_journal.
   static void remove_leftover(const std::string& output);
 
-  /// How far it was in the beginning.
+  /// Progress at the start.
   const TokenizeJournal& begun() const { return journal_; }
-  /// Whether all documents are in it, so that no input need be read.
+  /// Whether it has all documents, so that no input must be read.
   bool read() const { return journal_.placed.has_value(); }
 
   void add(std::span<const int32_t> document, uint64_t draw) { split_->add(document, draw); }
@@ -41,14 +41,14 @@ class TokenizeOutput {
   int64_t documents() const { return split_->documents(); }
   int64_t tokens() const { return split_->tokens(); }
 
-  /// What of the inputs is in it, of `reached`, and all else that another process needs, is put on
-  /// the disk where it is time for that.
+  /// Makes a checkpoint on disk if one is due, with the inputs' progress `reached` and everything
+  /// else that another process needs.
   void checkpoint(const TokenizeJournal& reached);
 
-  /// Places what is left and moves the folder to its place.
+  /// Writes the remaining documents and moves the folder to its final place.
   TokenizeReport finish(const TokenizeJournal& reached);
 
-  /// Whether another process can go on where this one ends.
+  /// Whether another process can resume where this one ends.
   bool kept() const { return folder_.kept(); }
 
  private:

@@ -64,7 +64,7 @@ bool add_inputs(const std::vector<std::string>& paths, OrderedJson* settings) {
 
 std::vector<std::string> inputs_of_part(const std::vector<std::string>& paths,
                                         const InputPart& part) {
-  std::vector<int64_t> middles;  // twice: no half bytes
+  std::vector<int64_t> middles;  // doubled, to avoid half bytes
   int64_t total = 0;
   for (const std::string& path : paths) {
     const auto info = file_at(path);

@@ -1,5 +1,5 @@
 #pragma once
-// What the output of `bamdata tokenize` depends on, by the names of the command line.
+// Settings that determine the output of `bamdata tokenize`, under the command line's names.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,21 +9,20 @@
 
 namespace bamtrain {
 
-/// Options that the tokens depend on, in the order in which they are compared.
+/// Options that the tokens depend on, in the order of comparison.
 nlohmann::ordered_json settings_of(const TokenizeOptions& options,
                                    const std::string& tokenizer_sha256);
 
-/// Adds what the inputs are: their number, and name, size and time of each. False where one is no
-/// file: nobody could read it again.
+/// Adds the number of inputs, and name, size and time of each. Returns false if one is not a file:
+/// it could not be read again.
 bool add_inputs(const std::vector<std::string>& paths, nlohmann::ordered_json* settings);
 
-/// The inputs of a part: those whose middle, by bytes and in their order, lies in that part of all
-/// bytes. Error (usage) where an input is no file, or a part would be without one.
+/// The inputs of a part: those whose middle byte, counted over all inputs in order, is in that part
+/// of all bytes. Throws Error (usage) if an input is not a file, or a part would be empty.
 std::vector<std::string> inputs_of_part(const std::vector<std::string>& paths,
                                         const InputPart& part);
 
-/// SHA-256 over names, without their folders, and sizes: the same where parts were made of the same
-/// files. REQUIRES: files.
+/// SHA-256 over base names and sizes: equal for parts made from the same files. REQUIRES: files.
 std::string digest_of_inputs(const std::vector<std::string>& paths);
 
 }  // namespace bamtrain

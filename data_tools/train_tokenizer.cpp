@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kLongestLine = 4096;  // SentencePiece aborts at words of 65,536 characters
 
-/// Lines with the lowest of their random numbers, up to a number of bytes.
+/// The lines with the lowest random numbers, up to a number of bytes.
 class LineSample {
  public:
   explicit LineSample(int64_t max_bytes) : max_bytes_(max_bytes), rng_(0, "bamdata.sample") {}
@@ -39,7 +39,7 @@ class LineSample {
 
   int64_t bytes() const { return bytes_; }
 
-  /// In the order of the text.
+  /// Returns the lines in text order.
   std::vector<std::string> take() {
     std::sort(lines_.begin(), lines_.end(),
               [](const Line& a, const Line& b) { return a.index < b.index; });
@@ -90,7 +90,7 @@ class LineSample {
 
   int64_t max_bytes_;
   Rng rng_;
-  std::vector<Line> lines_;  // a heap: the highest draw in front
+  std::vector<Line> lines_;  // a heap: highest draw first
   int64_t bytes_ = 0;
   uint64_t next_ = 0;
   bool full_ = false;
@@ -151,7 +151,7 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
     throw Error(ExitCode::io, options.output, "no file of this name yet", "one",
                 "choose another --output, or add --overwrite");
   }
-  AtomicFile file(options.output);  // before the work: a path that cannot be written shows now
+  AtomicFile file(options.output);  // early, to detect a path that cannot be written
   Inputs inputs(options.input);
   LineSample sample(options.sample_bytes);
   TrainTokenizerReport report;

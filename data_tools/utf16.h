@@ -1,5 +1,5 @@
 #pragma once
-// Code units of UTF-16, as JSON's escapes have them.
+// UTF-16 code units in JSON escapes.
 
 #include <charconv>
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace bamtrain {
 inline bool is_high_surrogate(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
 inline bool is_low_surrogate(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-/// The four hex digits at text[at]; -1 where they are not there.
+/// The value of the four hex digits at text[at]; -1 if they are missing.
 inline int code_unit_at(std::string_view text, size_t at) {
   unsigned unit = 0;
   if (text.size() < at + 4) return -1;

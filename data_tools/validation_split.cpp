@@ -19,7 +19,7 @@ ValidationSplit::ValidationSplit(ValidationShare share, DocumentSink* train, Sha
           "a share for validation and a set for it, or neither");
   if (share.documents == 0) return;
   spill_.emplace(held, width, state.held_bytes);
-  // Each was held when it came: taken in the same order they give up the same places.
+  // Every document in the file was held once: replaying them in order displaces the same ones.
   spill_->for_each([this](const Record& record) { take_place(record); });
 }
 
@@ -66,7 +66,7 @@ void ValidationSplit::add_by_tokens(std::span<const int32_t> document) {
   if (!document.empty()) train(document);
 }
 
-/// Puts a document among those that are held; the one that is held no longer.
+/// Adds a document to the held ones; returns the one that it displaces.
 std::optional<ValidationSplit::Record> ValidationSplit::take_place(const Record& record) {
   std::optional<Record> leaves;
   if (static_cast<int64_t>(held_.size()) == share_.documents) {

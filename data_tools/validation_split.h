@@ -1,5 +1,5 @@
 #pragma once
-// Which documents are for validation.
+// Chooses the validation documents.
 
 #include <cstdint>
 #include <optional>
@@ -13,52 +13,51 @@
 
 namespace bamtrain {
 
-/// How much is for validation, by one of three: none, where all are 0.
+/// The size of the validation set, by one of three measures; no validation if all are 0.
 struct ValidationShare {
-  int64_t documents = 0;  // exactly so many, drawn
-  double fraction = 0;    // each document with this probability, in (0, 1), drawn
-  int64_t tokens = 0;     // the first so many of the text,
-  int64_t unused = 0;     // behind which so many are in neither set
+  int64_t documents = 0;  // exact number, drawn at random
+  double fraction = 0;    // probability of each document, in (0, 1)
+  int64_t tokens = 0;     // number of first tokens of the text
+  int64_t unused = 0;     // tokens after these that are in neither set
 
   bool any() const { return documents > 0 || fraction > 0 || tokens > 0; }
   bool drawn() const { return documents > 0 || fraction > 0; }
 };
 
-/// A document draws the first 64 bits of its text's SHA-256, the most significant byte first. For
-/// validation are those whose draw is in the lowest `fraction` of the range, or the `documents`
-/// lowest draws. So a document's set depends on its text alone and not on what is before or behind
-/// it or on the tokenizer, and a text that comes twice is never in both; only with `documents` one
-/// that is added may take another's place.
+/// A document's draw is the first 64 bits of its text's SHA-256, most significant byte first. A
+/// document is held out if its draw is in the lowest `fraction` of the range, or among the
+/// `documents` lowest. So its set depends only on its text, not on adjacent documents or the
+/// tokenizer, and a duplicate is never in both sets. Only with `documents` may an added document
+/// displace another.
 ///
-/// The first `tokens` tokens are cut off wherever they end, the `unused` ones behind them likewise:
-/// one document may end in one set and have its rest in another.
+/// With `tokens`, the first `tokens` tokens are split off wherever they end, and so are the
+/// `unused` ones after them: a document may be divided between sets.
 class ValidationSplit {
  public:
   static uint64_t draw(std::string_view text);
 
-  /// How far it is, beside what the sets hold.
+  /// Progress, besides the content of the sets.
   struct State {
     int64_t documents = 0;   // seen
-    int64_t train = 0;       // of them for training
+    int64_t train = 0;       // of them in training
     int64_t tokens = 0;      // seen
-    int64_t held_bytes = 0;  // of the file of documents that are held
+    int64_t held_bytes = 0;  // size of the file of held documents
   };
 
-  /// With a number of documents, so many are held in the file `held` until finish(), and one that
-  /// gives up its place to a later one joins the training set at that moment.
-  /// REQUIRES: at most one kind of share; the sinks outlive this; `val` is null exactly where the
-  /// share is 0.
+  /// With `documents`, that many are held in the file `held` until finish(); one that is displaced
+  /// by a later one joins the training set then. REQUIRES: at most one kind of share; the sinks
+  /// outlive this; `val` is null exactly if the share is 0.
   ValidationSplit(ValidationShare share, DocumentSink* train, ShardSetWriter* val,
                   const std::string& held, int width, const State& state);
 
-  /// The next document, which has drawn this.
+  /// Adds the next document, with its draw.
   void add(std::span<const int32_t> document, uint64_t draw);
 
-  /// What is held is on the disk, in the state that is returned.
+  /// Flushes held documents to disk and returns the state to resume from.
   State sync();
 
-  /// Writes the held documents, in order. Error (data) where no document came or all are for
-  /// validation, and, with `val_required`, where none is.
+  /// Writes the held documents, in order. Throws Error (data) if there were no documents or all are
+  /// for validation; with `val_required`, also if none is for validation.
   void finish(bool val_required);
 
   int64_t documents() const { return state_.documents; }
@@ -77,7 +76,7 @@ class ValidationSplit {
   ShardSetWriter* val_;
   State state_;
   std::optional<DocumentSpill> spill_;
-  std::vector<Record> held_;  // a heap: the highest draw in front
+  std::vector<Record> held_;  // a heap: highest draw first
 };
 
 }  // namespace bamtrain

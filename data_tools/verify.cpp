@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Throws an Error for the first thing that is not as `entry` says.
+/// Throws Error for the first mismatch with `entry`.
 void verify_shard(const std::string& path, const Manifest& manifest,
                   const Manifest::ShardEntry& entry) {
   const auto expect = [&](bool holds, const std::string& expected, const std::string& found) {
@@ -43,7 +43,7 @@ void verify_shard(const std::string& path, const Manifest& manifest,
          std::to_string(found.documents));
 }
 
-/// What to say of each shard, computed by several threads and returned in the order of `entries`.
+/// Verdicts on all shards, computed by several threads and returned in the order of `entries`.
 class ShardChecks {
  public:
   ShardChecks(const std::string& folder, const Manifest& manifest, int threads)
@@ -55,7 +55,7 @@ class ShardChecks {
         threads_.emplace_back([this] { work(); });
       }
     } catch (const std::system_error&) {
-      if (threads_.empty()) work();  // a system that starts fewer has fewer
+      if (threads_.empty()) work();  // run with fewer threads if the system starts no more
     }
   }
   ~ShardChecks() {
@@ -65,7 +65,7 @@ class ShardChecks {
   ShardChecks(const ShardChecks&) = delete;
   ShardChecks& operator=(const ShardChecks&) = delete;
 
-  /// What is wrong with shard i; "" for nothing. Waits for it.
+  /// What is wrong with shard i; "" if it is good. Waits for the result.
   std::string verdict(size_t i) { return results_[i].get(); }
 
  private:
@@ -129,7 +129,7 @@ class Verification {
     std::vector<std::string> others;
     for (const auto& file : fs::directory_iterator(folder, code)) {
       const std::string name = file.path().filename().string();
-      const bool hidden = name.starts_with('.');  // no shard: ShardSet::open
+      const bool hidden = name.starts_with('.');  // not a shard: see ShardSet::open
       if (!hidden && name.ends_with(".bin") && !listed.contains(name))
         others.push_back(file.path().string());
     }

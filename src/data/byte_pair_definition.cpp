@@ -10,7 +10,7 @@
 namespace bamtrain {
 namespace {
 
-/// Printable bytes of Latin-1 stand for themselves, the others for U+0100 and on, in their order.
+/// Printable Latin-1 bytes map to themselves, the others to U+0100 onward, in byte order.
 struct Alphabet {
   std::array<uint32_t, 256> character;
   std::array<int, 0x144> byte;

@@ -1,6 +1,6 @@
 #pragma once
-// A byte-level BPE as its file has it: read by huggingface_tokenizer.h and tiktoken_file.h, run by
-// byte_pair_model.h.
+// The definition of a byte-level BPE: huggingface_tokenizer.h and tiktoken_file.h read it from a
+// file, byte_pair_model.h runs it.
 
 #include <cstdint>
 #include <string>
@@ -12,52 +12,52 @@ namespace bamtrain {
 
 struct BytePairDefinition {
   struct Token {
-    std::string bytes;  // that it stands for; of a control one, its name
+    std::string bytes;  // the bytes it stands for; a control token's name
     TokenKind kind = TokenKind::unused;
-    bool added = false;  // taken out of a text, never merged
+    bool added = false;  // matched directly in the text, never merged
   };
-  /// Two neighbours into one. Those of lower rank go first, of equal rank the leftmost.
+  /// Merges two adjacent tokens into one. Lower ranks go first; among equal ranks, the leftmost.
   struct Merge {
     int32_t left, right, result, rank;
   };
-  /// Found in a text before it is cut and merged.
+  /// Matched in the text before it is split and merged.
   struct Added {
     std::string text;
     int32_t id;
-    bool normalized;  // in the normalized text
+    bool normalized;  // matched in the normalized text, else in the raw text
   };
 
-  static constexpr int64_t kMostIds = int64_t{1} << 22;  // as many values as a JSON text may have
+  static constexpr int64_t kMostIds = int64_t{1} << 22;  // the limit on values in a JSON text
 
   std::vector<Token> tokens;  // by id
   std::vector<Merge> merges;
-  std::vector<std::string> patterns;  // each cuts what the one before has left whole
+  std::vector<std::string> patterns;  // each splits the parts that the previous one left
   std::vector<Added> added;
-  bool whole_first = false;   // a cut piece that is a token is not merged
-  bool prefix_space = false;  // before a text that does not begin with one
-  bool composes = false;      // into Unicode's normalization form C first
+  bool whole_first = false;   // a split part that is a token is not merged
+  bool prefix_space = false;  // prepended to text that does not begin with a space
+  bool composes = false;      // normalize to Unicode NFC first
   int32_t bos = -1, eos = -1, pad = -1;
 };
 
-/// The token with this id, a new one without a piece where there was none. REQUIRES: 0 <= id <
+/// Returns the token with this id; adds an unused one if it is missing. REQUIRES: 0 <= id <
 /// kMostIds.
 BytePairDefinition::Token& token_at(BytePairDefinition* definition, int64_t id);
 
-/// The id of the first of `names` that is a control token, -1 with none.
+/// Returns the id of the first of `names` that is a control token, or -1.
 int32_t control_token(const BytePairDefinition& definition, const std::vector<std::string>& names);
 
-/// The pattern of GPT-2, which ByteLevel of Hugging Face's tokenizers has built in.
+/// GPT-2's split pattern, built into ByteLevel of Hugging Face's tokenizers.
 inline constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// GPT-2's spelling of bytes as characters of their own: "Ġ" for a space (its encoder.py).
+/// Spells bytes as printable characters, as GPT-2's encoder.py does: "Ġ" for a space.
 std::string spelled_bytes(const std::string& bytes);
-/// The bytes that `spelling` stands for; false where a character of it stands for none.
+/// Inverse of spelled_bytes; returns false if a character of `spelling` stands for no byte.
 bool bytes_of_spelling(const std::string& spelling, std::string* bytes);
 
-/// Every pair of tokens whose bytes, joined, are those of a third, of whose id is the rank: what
-/// tiktoken merges by, whose files have no list. REQUIRES: the ids of normal tokens are in the
-/// order of their ranks.
+/// Returns every pair of tokens whose concatenated bytes are a third token; the rank is that
+/// token's id. tiktoken merges this way: its files have no merge list. REQUIRES: the ids of normal
+/// tokens are in rank order.
 std::vector<BytePairDefinition::Merge> merges_by_rank(
     const std::vector<BytePairDefinition::Token>& tokens);
 

@@ -10,7 +10,7 @@
 namespace bamtrain {
 namespace {
 
-constexpr size_t kFew = 48;  // bytes; looking at all of them anew costs less than a queue there
+constexpr size_t kFew = 48;  // bytes; up to here, rescanning all pairs is cheaper than a queue
 constexpr int32_t kNone = INT32_MAX;
 
 uint64_t pair_of(int32_t left, int32_t right) {
@@ -66,7 +66,7 @@ void BytePairMerger::merge(std::string_view piece, std::vector<int32_t>* ids) co
 }
 
 void BytePairMerger::merge_few(std::string_view piece, std::vector<int32_t>* ids) const {
-  std::array<int32_t, kFew> symbols, ranks, results;  // of a symbol and the next
+  std::array<int32_t, kFew> symbols, ranks, results;  // rank and result: of a symbol and the next
   size_t n = piece.size();
   const auto look = [&](size_t i) {
     const Rule* const r = i + 1 < n ? rule(symbols[i], symbols[i + 1]) : nullptr;
@@ -102,7 +102,7 @@ void BytePairMerger::merge_many(std::string_view piece, std::vector<int32_t>* id
   struct Candidate {
     int32_t rank, left, right, result;
     size_t at;
-    // The queue gives the largest first.
+    // std::priority_queue pops the largest first.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : at > other.at;
     }
@@ -123,7 +123,7 @@ void BytePairMerger::merge_many(std::string_view piece, std::vector<int32_t>* id
     const Candidate c = queue.top();
     queue.pop();
     Symbol& left = symbols[c.at];
-    // Either may have been merged since; the id of one that is gone is -1.
+    // Either symbol may have been merged since; the id of a removed symbol is -1.
     if (left.id != c.left || left.after == kEnd || symbols[left.after].id != c.right) continue;
     Symbol& right = symbols[left.after];
     left.id = c.result;

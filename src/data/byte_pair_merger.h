@@ -1,6 +1,7 @@
 #pragma once
-// The merging of a byte-level BPE (Sennrich et al. 2016, as GPT-2's): of the neighbours that have a
-// merge, those of the lowest rank become one, of equal rank the leftmost, until none has one.
+// Byte-level BPE merging (Sennrich et al. 2016, GPT-2's variant). Of all adjacent pairs that have a
+// merge, the one of lowest rank is merged, among equal ranks the leftmost, until no pair has a
+// merge.
 
 #include <array>
 #include <cstdint>
@@ -19,12 +20,12 @@ class BytePairMerger {
   /// for each of the 256 bytes.
   explicit BytePairMerger(const BytePairDefinition& definition);
 
-  /// Appends the ids of `piece`, in O(n log n) of its length.
+  /// Appends the ids of `piece`, in O(n log n) of its length n.
   void merge(std::string_view piece, std::vector<int32_t>* ids) const;
 
  private:
   struct Rule {
-    uint64_t pair = 0;  // left and right id, plus 1 each: 0 is an empty place
+    uint64_t pair = 0;  // left and right id, plus 1 each; 0: empty slot
     int32_t rank = 0, result = 0;
   };
 
@@ -34,9 +35,9 @@ class BytePairMerger {
 
   bool whole_first_;
   std::array<int32_t, 256> byte_ids_;
-  std::unordered_map<std::string_view, int32_t> whole_;  // where whole_first_
-  std::vector<Rule> rules_;  // open addressing; a power of two, at most half of it in use
-  int shift_ = 0;            // 64 less its binary logarithm
+  std::unordered_map<std::string_view, int32_t> whole_;  // filled if whole_first_
+  std::vector<Rule> rules_;  // open addressing; size a power of two, at most half full
+  int shift_ = 0;            // 64 - log2(rules_.size())
 };
 
 }  // namespace bamtrain

@@ -18,9 +18,9 @@ namespace {
 
 using Added = BytePairDefinition::Added;
 
-/// Unicode's normalization form C of valid UTF-8.
+/// Unicode NFC of valid UTF-8.
 std::string composed(std::string_view text) {
-  // Below U+0300, which begin with bytes below 0xCC, all text is in that form.
+  // Text of characters below U+0300, whose lead bytes are below 0xCC, is already in NFC.
   const bool plain = std::all_of(text.begin(), text.end(),
                                  [](char c) { return static_cast<unsigned char>(c) < 0xCC; });
   if (plain) return std::string(text);
@@ -37,7 +37,7 @@ std::string composed(std::string_view text) {
   return {reinterpret_cast<const char*>(found), static_cast<size_t>(bytes)};
 }
 
-/// The tokens that every byte needs, else an Error.
+/// Throws Error unless every byte has a token.
 BytePairDefinition checked(BytePairDefinition definition, const std::string& where) {
   std::array<bool, 256> there{};
   for (const BytePairDefinition::Token& t : definition.tokens) {
@@ -89,7 +89,7 @@ const Added* BytePairModel::AddedTokens::at(std::string_view text) const {
   return found == tokens_.end() ? nullptr : &*found;
 }
 
-/// One text on its way to ids.
+/// Encodes one text.
 class BytePairModel::Encoding {
  public:
   Encoding(const BytePairModel& model, TokenizerCache* cache, std::vector<int32_t>* ids)
@@ -97,7 +97,7 @@ class BytePairModel::Encoding {
     for (const SplitPattern& p : model.patterns_) matchers_.emplace_back(p);
   }
 
-  /// Bytes that are no UTF-8 lie between texts that are.
+  /// Splits the text into valid UTF-8 and runs of invalid bytes.
   void any(std::string_view text) {
     while (!text.empty()) {
       const size_t valid = std::min(first_invalid_utf8(text), text.size());
@@ -134,8 +134,8 @@ class BytePairModel::Encoding {
     });
   }
 
-  /// The ids of the added tokens in `text`, the leftmost and of those the longest, and between
-  /// them `rest` of what there is.
+  /// Appends the ids of the added tokens in `text` (leftmost, then longest) and calls `rest` on
+  /// each part between them.
   template <class Rest>
   void without(const AddedTokens& tokens, std::string_view text, const Rest& rest) {
     size_t begin = 0;

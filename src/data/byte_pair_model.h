@@ -1,6 +1,6 @@
 #pragma once
-// A byte-level BPE at work: added tokens are taken out of the text, patterns cut the rest, the
-// pieces are merged.
+// Runs a byte-level BPE: extracts added tokens from the text, splits the rest by patterns, merges
+// the parts.
 
 #include <array>
 
@@ -11,13 +11,13 @@
 
 namespace bamtrain {
 
-/// Special tokens never come from text: their names in a document are text like any other (what
-/// `encode_special_tokens` of Hugging Face's tokenizers and `encode_ordinary` of tiktoken do), so
-/// that no document can forge the beginning of another. Added tokens that are not special do.
-/// Bytes that are no UTF-8 are merged among themselves.
+/// Text never encodes to special tokens: their names in a document are ordinary text, so no
+/// document can fake the start of another. Hugging Face's tokenizers do so with
+/// `encode_special_tokens`, tiktoken with `encode_ordinary`. Added tokens that are not special are
+/// matched. Invalid UTF-8 bytes are merged separately from valid text.
 class BytePairModel : public TokenizerModel {
  public:
-  /// Error (data) at `where` for patterns that are refused (split_pattern.h), and for a vocabulary
+  /// Throws Error (data) at `where` for patterns that split_pattern.h refuses, and for a vocabulary
   /// that lacks a byte.
   BytePairModel(BytePairDefinition definition, const std::string& where);
 
@@ -38,12 +38,12 @@ class BytePairModel : public TokenizerModel {
    public:
     void add(BytePairDefinition::Added token);
     bool empty() const { return tokens_.empty(); }
-    /// The longest that `text`, which is not empty, begins with; null: with none.
+    /// The longest added token that `text` begins with, or null. REQUIRES: `text` is not empty.
     const BytePairDefinition::Added* at(std::string_view text) const;
 
    private:
-    std::vector<BytePairDefinition::Added> tokens_;  // the longest first
-    std::array<bool, 256> begins_{};                 // with this byte one begins
+    std::vector<BytePairDefinition::Added> tokens_;  // longest first
+    std::array<bool, 256> begins_{};                 // whether any token begins with this byte
   };
 
   BytePairDefinition definition_;

@@ -1,5 +1,5 @@
 #pragma once
-// What is trained on: a plain struct, filled by src/config and by tests.
+// The training data: plain structs, filled by src/config and by tests.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace bamtrain {
 
-/// Of the largest: a source with less would be rounded away.
+/// Relative to the largest weight: a smaller one would be rounded away.
 inline constexpr double kSmallestWeight = 1e-12;
 
-/// A task with its options, and the lengths of what it draws.
+/// A task with its options and the lengths that it draws.
 struct TaskChoice {
   const TaskInfo* info = nullptr;
   Options options;  // complete
@@ -23,14 +23,14 @@ struct TaskChoice {
   bool operator==(const TaskChoice&) const = default;
 };
 
-/// How well a model does a task at lengths that need not be those of its training.
+/// A request to score a model on a task, at lengths that may differ from its training lengths.
 struct TaskRequest {
-  std::string name;              // of its results, "NAME@LENGTH"
-  TaskChoice task;               // its lengths are not read
-  std::vector<int64_t> lengths;  // of sources, ascending, unique
-  int64_t samples = 1000;        // sequences at each
-  uint64_t seed = 0;             // of these
-  bool bleu = false;             // of what greedy decoding writes, too
+  std::string name;              // results are named "NAME@LENGTH"
+  TaskChoice task;               // its `lengths` are ignored
+  std::vector<int64_t> lengths;  // source lengths, ascending, unique
+  int64_t samples = 1000;        // sequences per length
+  uint64_t seed = 0;             // seed of the samples
+  bool bleu = false;             // also measure BLEU of greedy decoding
 };
 
 /// Shards or a task.
@@ -45,7 +45,7 @@ struct DataSources {
   std::vector<DataSource> list;
 
   DataSources() = default;
-  DataSources(std::string path) : list{{std::move(path), 1}} {}  // that one alone
+  DataSources(std::string path) : list{{std::move(path), 1}} {}  // a single source
   explicit DataSources(std::vector<DataSource> mixture) : list(std::move(mixture)) {}
 
   bool has_tasks() const {
@@ -58,12 +58,12 @@ struct DataSources {
 
 struct DataConfig {
   DataSources train;
-  std::string val;                        // as DataSource::path; empty: no shards to validate on
-  std::optional<TaskChoice> val_task;     // in their place
+  std::string val;                        // as DataSource::path; empty: no validation shards
+  std::optional<TaskChoice> val_task;     // replaces `val`
   int64_t sequence_length = 0;            // T
   std::optional<int64_t> document_start;  // token id that begins a document; default: manifest
-  bool shuffle = true;                    // windows permuted per (seed, epoch), or in file order
-  bool verify = true;  // shards are compared with their manifests while the run trains
+  bool shuffle = true;                    // permute windows per (seed, epoch), else file order
+  bool verify = true;                     // compare shards with their manifests during training
 
   bool validates() const { return !val.empty() || val_task; }
 };

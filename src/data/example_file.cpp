@@ -33,7 +33,7 @@ Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit
                const ExampleLine& line) {
   Symbols ids;
   for (const json& v : value) {
-    if (v.is_null() && least == kIgnoreIndex) {  // as bamdata synth writes it
+    if (v.is_null() && least == kIgnoreIndex) {  // written by bamdata synth
       ids.push_back(kIgnoreIndex);
       continue;
     }
@@ -48,7 +48,7 @@ Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit
   return ids;
 }
 
-/// Of prompt and target, s: position i answers with s[i + 1] where that is of the target.
+/// With s = prompt + target, position i has the target s[i + 1] if that belongs to `target`.
 void continued(const Symbols& prompt, const Symbols& target, Symbols* inputs, Symbols* targets) {
   for (size_t i = 0; i + 1 < prompt.size() + target.size(); ++i) {
     const auto at = [&](size_t j) {
@@ -59,7 +59,7 @@ void continued(const Symbols& prompt, const Symbols& target, Symbols* inputs, Sy
   }
 }
 
-/// Prompt and target of a text.
+/// Ids of prompt and target.
 std::pair<Symbols, Symbols> encoded(const std::string& prompt, const std::string& target,
                                     const Tokenizer& tokenizer) {
   const Symbols head = tokenizer.encode(prompt), whole = tokenizer.encode(prompt + target);
@@ -147,7 +147,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
     add();
   };
   while (reader.next(&text)) take();
-  if (reader.offset() < file.bytes()) {  // a last line without its newline is one all the same
+  if (reader.offset() < file.bytes()) {  // the last line may lack its newline
     std::string rest(static_cast<size_t>(file.bytes() - reader.offset()), '\0');
     file.read(reader.offset(), rest.data(), std::ssize(rest));
     text = rest;

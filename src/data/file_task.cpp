@@ -13,7 +13,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What identifies its sequences, wherever the file lies.
+/// Identifies the sequences independently of the file's path.
 Options identity(const ExampleFile& file, const std::string& tokenizer_sha256) {
   Options options;
   options.set("sha256", file.sha256());

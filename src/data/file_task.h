@@ -1,5 +1,5 @@
 #pragma once
-// A file of examples as a task: the sequences of a run, numbered without end.
+// A file of examples as a task: an infinite, numbered sequence of examples.
 
 #include <memory>
 #include <string>
@@ -11,16 +11,16 @@ namespace bamtrain {
 
 class FileTask final : public Task {
  public:
-  /// Set "train" has every example once an epoch, permuted anew for each; others are in the file's
-  /// order, over and over. `tokenizer`: file of that of its texts; empty: it has ids. Errors as
-  /// ExampleFile::read and Tokenizer::open; (ExitCode::config) for a tokenizer with ids past
-  /// `inputs`, and for examples longer than `sequence_length`.
+  /// Set "train" draws every example once per epoch, in a new permutation each epoch. Other sets
+  /// repeat the examples in file order. `tokenizer`: path of the tokenizer for text; empty if the
+  /// file has ids. Errors: as ExampleFile::read and Tokenizer::open; Error (ExitCode::config) for a
+  /// tokenizer with ids past `inputs`, and for examples longer than `sequence_length`.
   static std::unique_ptr<FileTask> open(const std::string& path, const std::string& tokenizer,
                                         int64_t inputs, int64_t classes, int64_t sequence_length,
                                         uint64_t seed, const std::string& set);
 
-  /// Error (ExitCode::config) where an example's targets are the next inputs, which the positions
-  /// of a bidirectional model see. `path`: the file's.
+  /// Throws Error (ExitCode::config) if an example's targets are the next inputs: a bidirectional
+  /// model would see them. `path`: the file's.
   void require_own_places(const std::string& path) const;
 
   int64_t count() const override { return file_.size(); }

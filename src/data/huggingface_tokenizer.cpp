@@ -26,14 +26,14 @@ std::string type_of(const Json& part) {
              : abbreviate(part.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-/// A member that is true or false, `absent` where it is not there.
+/// A boolean member; `absent` if it is missing.
 bool flag(const Json& object, const char* key, bool absent, const JsonPlace& where) {
   if (!object.contains(key) || object[key].is_null()) return absent;
   if (!object[key].is_boolean()) (where / key).refuse("true or false", type_of(object[key]));
   return object[key].get<bool>();
 }
 
-/// A character of a regular expression that stands for itself.
+/// `text` as a regular expression that matches it literally.
 std::string quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -89,7 +89,7 @@ class Reader {
       if (t.kind != TokenKind::unused) {
         (vocab.where() / spelling).refuse("an id of its own", std::to_string(at));
       }
-      // What is spelled with other characters is no text of bytes: an added token, or never made.
+      // A token spelled with other characters is an added token, or merging never produces it.
       std::string bytes;
       const bool of_bytes = bytes_of_spelling(spelling, &bytes) && !bytes.empty();
       t = {of_bytes ? bytes : spelling, of_bytes ? TokenKind::normal : TokenKind::control};
@@ -103,8 +103,7 @@ class Reader {
     return found->second;
   }
 
-  /// A merge that stands twice has the last rank in Hugging Face's library, and the first one
-  /// elsewhere: nobody can say which was meant.
+  /// A duplicate merge is ambiguous: Hugging Face's library uses its last rank, others the first.
   void merges(const Json& list, const JsonPlace& where) {
     std::set<std::pair<std::string, std::string>> seen;
     for (size_t i = 0; i < list.size(); ++i) {
@@ -151,14 +150,14 @@ class Reader {
         (a.where() / key).refuse("false, since " + content + " is not special", "true");
       }
       if (content.empty()) (a.where() / "content").refuse("a text", "none");
-      // One of the vocabulary is merged, too.
+      // A token that is also in the vocabulary can still be merged.
       if (t.kind != TokenKind::normal || t.bytes != content) t = {content, TokenKind::normal, true};
       definition_.added.push_back({content, id, flag(a.value(), "normalized", true, a.where())});
     }
   }
 
-  /// Another token with this id, or this token with another id: the library gives one of them an id
-  /// of its own choice.
+  /// Refuses two tokens with one id, and one token with two ids: the library then assigns an id of
+  /// its own choice.
   void require_one_id(const std::string& content, int32_t id, const BytePairDefinition::Token& now,
                       const JsonPlace& where) {
     const auto [known, is_new] = ids_.emplace(content, id);
@@ -233,7 +232,7 @@ class Reader {
     }
   }
 
-  /// The id of the token that a template puts before a text.
+  /// The token that the template puts before a text.
   std::optional<std::string> first_of_template(const Json& p) const {
     const std::string type = type_of(p);
     if (type == "Sequence" && p.contains("processors") && p["processors"].is_array()) {
@@ -266,7 +265,7 @@ class Reader {
   JsonPlace where_;
   JsonObject file_;
   BytePairDefinition definition_;
-  std::unordered_map<std::string, int32_t> ids_;  // by their spelling
+  std::unordered_map<std::string, int32_t> ids_;  // by spelling
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// tokenizer.json of Hugging Face's tokenizers, of a byte-level BPE: GPT-2's, GPT-NeoX's, Llama-3's,
-// Qwen's, DeepSeek's, SmolLM's and what the library trains of that kind.
+// Reads tokenizer.json of Hugging Face's tokenizers for byte-level BPEs: those of GPT-2, GPT-NeoX,
+// Llama-3, Qwen, DeepSeek and SmolLM, and others of this kind that the library trains.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace bamtrain {
 
-/// Error (data) at `where` for every part that this project does not do, by its name: models that
-/// are no BPE of bytes, normalizers but NFC, cuts but by Split (Isolated), Digits and ByteLevel,
-/// added tokens that depend on what is beside them.
+/// Throws Error (data) at `where` for each unsupported part, by name: models other than byte-level
+/// BPE, normalizers other than NFC, pre-tokenizers other than Split (Isolated), Digits and
+/// ByteLevel, and added tokens that depend on adjacent text.
 ///
-/// BOS is what the file's template puts before a text, else the special token <|begin_of_text|>,
-/// <s>, <bos>, <|startoftext|> or <|endoftext|>, the first that is there; EOS <|end_of_text|>,
-/// </s>, <eos> or <|endoftext|>; padding <pad>, [PAD] or <|pad|>.
+/// BOS is the token that the file's template puts before a text. Without one, it is the first
+/// present of the special tokens <|begin_of_text|>, <s>, <bos>, <|startoftext|> and <|endoftext|>.
+/// EOS is the first of <|end_of_text|>, </s>, <eos> and <|endoftext|>; padding of <pad>, [PAD] and
+/// <|pad|>.
 BytePairDefinition read_huggingface_tokenizer(const nlohmann::json& json, const std::string& where);
 
 }  // namespace bamtrain

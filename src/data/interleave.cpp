@@ -13,7 +13,7 @@ namespace {
 constexpr int kShareBits = 62;
 __extension__ typedef unsigned __int128 Wide;
 
-/// round(share k / 2^62), halves upwards: it grows by 0 or 1 where k does by 1.
+/// round(share k / 2^62), halves up: it grows by 0 or 1 as k grows by 1.
 int64_t part_of(uint64_t share, int64_t k) {
   const Wide half = Wide{1} << (kShareBits - 1);
   return static_cast<int64_t>((Wide{share} * static_cast<uint64_t>(k) + half) >> kShareBits);
@@ -23,7 +23,7 @@ int64_t part_of(uint64_t share, int64_t k) {
 
 std::vector<double> shares_of(const std::vector<double>& weights) {
   require(!weights.empty(), "at least one weight");
-  // Divided first: the sum of large weights would be infinite.
+  // Divide by the largest first: the sum of large weights could overflow.
   const double largest = *std::max_element(weights.begin(), weights.end());
   std::vector<double> shares;
   double sum = 0;

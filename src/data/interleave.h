@@ -1,24 +1,24 @@
 #pragma once
-// Several sources in one sequence, each with its share.
+// Interleaves several sources into one sequence, in given shares.
 
 #include <cstdint>
 #include <vector>
 
 namespace bamtrain {
 
-/// Which source each number of an infinite sequence belongs to, in the shares of `weights`: a pure
-/// function of the weights and the number, found without following the sequence.
+/// Assigns each number of an infinite sequence to a source, in the shares of `weights`. It is a
+/// pure function of the weights and the number: no sequence has to be followed.
 ///
 /// The sources are the leaves of a Huffman tree of their weights. Of the first k numbers that reach
-/// a node, round(p k) go left, where p is the share of the left half: so both halves grow by one
-/// number at a time, and a leaf's count differs from its share of the first n by at most
-/// 1/2 sum_i w / w_i, over the nodes from the leaf (w_0 = w) to below the root. In a Huffman tree
-/// w_i >= w times the Fibonacci number 1, 1, 2, 3, 5, ... of its place: the sum is below 3.36 and
+/// a node, round(p k) go left, where p is the share of the left half. Both halves thus grow by one
+/// number at a time. A leaf's count differs from its share of the first n by at most 1/2 sum_i w /
+/// w_i, over the nodes from the leaf (w_0 = w) to just below the root. In a Huffman tree w_i >= w
+/// times the Fibonacci number 1, 1, 2, 3, 5, ... at index i, so the sum is below 3.36 and
 ///
 ///   |count(n) - share n| < 1.68 for any n and any weights; at most 1/2 with two sources,
 ///
-/// where independent draws would be off by some sqrt(n). (Tijdeman's rounding, "The chairman
-/// assignment problem", 1980, stays below 1, but has to be followed from the first number on.)
+/// Independent draws would be off by about sqrt(n). (Tijdeman's rounding, "The chairman assignment
+/// problem", 1980, stays below 1, but must be followed from the first number on.)
 class Interleave {
  public:
   /// REQUIRES: at least one weight; all finite, positive, at least kSmallestWeight of the largest.
@@ -26,7 +26,7 @@ class Interleave {
 
   struct Place {
     int64_t source = 0;
-    int64_t number = 0;  // how many of this source came before
+    int64_t number = 0;  // numbers of this source before this one
     bool operator==(const Place&) const = default;
   };
   /// REQUIRES: 0 <= k < 2^62.
@@ -35,12 +35,12 @@ class Interleave {
  private:
   struct Node {
     uint64_t left_share = 0;    // of 2^62
-    int left = -1, right = -1;  // nodes; a leaf has none and is the source of its index
+    int left = -1, right = -1;  // children; -1 in a leaf, whose index is its source
   };
   std::vector<Node> nodes_;  // leaves first, the root last
 };
 
-/// What weights are of their sum. REQUIRES: as Interleave.
+/// Weights divided by their sum. REQUIRES: as Interleave.
 std::vector<double> shares_of(const std::vector<double>& weights);
 
 }  // namespace bamtrain

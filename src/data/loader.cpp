@@ -23,7 +23,7 @@ std::vector<double> source_weights(const std::vector<Source>& sources) {
   return weights;
 }
 
-/// Error where a manifest says that ids mean something else than in another source.
+/// Throws Error if the manifests of two sources give ids different meanings.
 void check_same_ids(const std::vector<Source>& sources) {
   const ShardSet* first = nullptr;
   for (const Source& s : sources) {
@@ -51,7 +51,7 @@ void check_same_ids(const std::vector<Source>& sources) {
   }
 }
 
-/// The running number of windows of T + 1 tokens, by shard.
+/// Cumulative counts of windows of T + 1 tokens, by shard.
 std::vector<int64_t> count_windows(const ShardSet& shards, int64_t T) {
   std::vector<int64_t> ends;
   int64_t windows = 0, longest = 0;
@@ -104,7 +104,7 @@ DocumentSpan Loader::window(size_t source, int64_t position) const {
 
 template <class F>
 void Loader::for_each_window(int64_t first, int64_t count, F&& f) const {
-  // Of the window before: its source's windows and epoch have their permutation.
+  // Of the previous window; reused while the source's window count and the epoch stay the same.
   std::optional<Permutation> permutation;
   int64_t windows = 0, epoch = 0;
   for (int64_t row = 0; row < count; ++row) {
@@ -124,7 +124,7 @@ void Loader::for_each_window(int64_t first, int64_t count, F&& f) const {
   }
 }
 
-/// Asks the system for all of the windows at once, so that it may read them side by side.
+/// Asks the system for all windows at once, so that it may read them in parallel.
 void Loader::announce(int64_t first, int64_t count) const {
   for_each_window(first, count, [](int64_t, const ShardSet& shards, const DocumentSpan& w) {
     shards.shard(w.shard).will_need(w.begin, w.length);

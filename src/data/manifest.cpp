@@ -21,11 +21,11 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxBytes = int64_t{1} << 28;  // more than a million shards
+constexpr int64_t kMaxBytes = int64_t{1} << 28;  // enough for more than a million shards
 constexpr const char* kManifestRemedy =
     "restore the manifest, or make the shards again with bamdata";
 
-/// One JSON object of the manifest and how errors call it.
+/// One JSON object of the manifest, and its name in errors.
 class Fields {
  public:
   Fields(const Json& object, std::string path, std::string prefix)
@@ -42,7 +42,7 @@ class Fields {
                 kManifestRemedy);
   }
 
-  /// Error unless the object's fields are among `names`.
+  /// Throws Error for a field that is not among `names`.
   void allow(std::initializer_list<std::string_view> names) const {
     for (const auto& item : object_.items()) {
       if (std::find(names.begin(), names.end(), item.key()) != names.end()) continue;
@@ -66,7 +66,7 @@ class Fields {
     if (!v.is_number_integer()) {
       refuse(field, expected, v.is_number() ? v.dump() : v.type_name());
     }
-    // A number from 2^63 to 2^64 comes out negative, so below any minimum.
+    // A number from 2^63 to 2^64 becomes negative, hence below any minimum.
     const int64_t n = v.get<int64_t>();
     if (n < minimum || n > maximum) refuse(field, expected, v.dump());
     return n;
@@ -97,7 +97,7 @@ class Fields {
   std::string prefix_;
 };
 
-/// All but the digest.
+/// All fields except the digest.
 OrderedJson fields_of(const Manifest& m) {
   const auto or_null = [](const std::optional<int64_t>& id) {
     return id ? OrderedJson(*id) : OrderedJson(nullptr);
@@ -212,7 +212,7 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
   } catch (const Json::exception& e) {
     throw Error(ExitCode::data, path, "file names in UTF-8", e.what(), "rename the shards");
   }
-  parse(text, path);  // what is written can be read
+  parse(text, path);  // checks that it can be read
 
   AtomicFile file(path);
   file.write(text);

@@ -1,5 +1,5 @@
 #pragma once
-// The manifest beside a set of shards: which tokenizer made them, what each holds.
+// The manifest of a set of shards: the tokenizer that made them and the contents of each.
 //
 //   {
 //     "format": 2,
@@ -11,9 +11,9 @@
 //     "digest": "<64 hex digits>"
 //   }
 //
-// Every field is present; bos, eos and document_start are null where there is no such token. The
-// digest is the SHA-256 of all other fields as JSON without white space, in this order. Format 1 is
-// the same without it.
+// Every field is required; bos, eos and document_start are null if there is no such token. The
+// digest is the SHA-256 of all other fields as JSON without white space, in this order. Format 1
+// has no digest and is otherwise the same.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@
 
 namespace bamtrain {
 
-/// The name of a manifest in the folder of its shards.
+/// File name of the manifest, in the shards' folder.
 inline constexpr const char* kManifestName = "manifest.json";
 
 struct Manifest {
@@ -31,30 +31,30 @@ struct Manifest {
   struct ShardEntry {
     std::string file;       // base name, in the manifest's folder; unique
     int64_t tokens = 0;     // 0 to 2^31 - 1
-    int64_t documents = 0;  // that begin in this shard; at most `tokens`
-    std::string sha256;     // of the whole file, 64 lower-case hex digits
+    int64_t documents = 0;  // documents that begin in this shard; at most `tokens`
+    std::string sha256;     // of the whole file, 64 lowercase hex digits
     bool operator==(const ShardEntry&) const = default;
   };
 
-  int64_t format = kFormat;      // as it was read; 1 has no digest to check the others by
-  std::string tokenizer_sha256;  // of the tokenizer's file, 64 lower-case hex digits
-  int64_t vocab = 0;             // number of ids of the tokenizer, 1 to 2^31 - 1
+  int64_t format = kFormat;      // as read; format 1 has no digest
+  std::string tokenizer_sha256;  // of the tokenizer's file, 64 lowercase hex digits
+  int64_t vocab = 0;             // number of the tokenizer's ids, 1 to 2^31 - 1
   std::optional<int64_t> bos, eos;
   std::optional<int64_t> document_start;  // the id that begins each document
-  int64_t tokens = 0, documents = 0;      // the sums over `shards`
-  std::vector<ShardEntry> shards;         // in the order of training
+  int64_t tokens = 0, documents = 0;      // sums over `shards`
+  std::vector<ShardEntry> shards;         // in training order
   bool operator==(const Manifest&) const = default;
 };
 
-/// Error (ExitCode::data) naming the file and the field for anything but a manifest of this format:
-/// not JSON, a missing, unknown or repeated field, a wrong type, a number out of range, sums or a
-/// digest that do not hold, a newer format. (ExitCode::io) where the file cannot be read.
+/// Throws Error (ExitCode::data) with file and field for anything but a valid manifest: not JSON; a
+/// missing, unknown or repeated field; a wrong type; a number out of range; wrong sums or digest; a
+/// newer format. Throws Error (ExitCode::io) if the file cannot be read.
 Manifest read_manifest(const std::string& path);
 
-/// Writes `m`, in format kFormat, so that `path` holds the old content or the new one, whatever
-/// happens, and the new one on disk on return. Error (ExitCode::io) for a full disk or a path that
-/// cannot be written, (ExitCode::data) where read_manifest would refuse `m`; the old content stays
-/// in both cases.
+/// Writes `m`, in format kFormat, atomically: `path` holds the old content or the new one, whatever
+/// happens. The new content is on disk on return. Throws Error (ExitCode::io) for a full disk or a
+/// path that cannot be written, and Error (ExitCode::data) if read_manifest would refuse `m`; both
+/// keep the old content.
 void write_manifest(const std::string& path, const Manifest& m);
 
 }  // namespace bamtrain

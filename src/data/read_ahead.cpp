@@ -32,7 +32,7 @@ void ReadAhead::start() {
 void ReadAhead::reserve(int64_t count) {
   const std::lock_guard lock(mutex_);
   require(hints_ == 0 && count >= 0, "memory that is taken before the first hint");
-  // Resized, not reserved: pages that the thread meets first are taken then.
+  // resize, not reserve: it touches the pages, so that the thread does not allocate them later.
   for (Range& r : ranges_) r.rows.resize(static_cast<size_t>(count * row_));
   start();
 }
@@ -93,8 +93,8 @@ void ReadAhead::run() {
   }
 }
 
-/// Reads a range while the lock is given back. Its rows are this thread's but for those that have
-/// arrived; where another range takes its place meanwhile, none of these has, and it is left.
+/// Reads a range with the lock released. This thread owns the rows that have not arrived. If
+/// another range replaces this one meanwhile, nothing more arrives and reading stops.
 void ReadAhead::fill(Range* range, std::unique_lock<std::mutex>* lock) {
   range->queued = false;
   const int64_t number = range->number, first = range->first, count = range->count;
@@ -109,9 +109,9 @@ void ReadAhead::fill(Range* range, std::unique_lock<std::mutex>* lock) {
   try {
     const auto size = static_cast<size_t>(count * row_);
     if (range->rows.size() < size) range->rows.resize(size);
-    read_(first, count, range->rows.data(), std::ref(arrived));  // by reference: takes no memory
+    read_(first, count, range->rows.data(), std::ref(arrived));  // by reference: no allocation
   } catch (...) {
-    // Who needs the window that failed meets the failure.
+    // The caller that needs the window gets the error when it reads it.
   }
   lock->lock();
   if (range->number == number) range->ended = true;

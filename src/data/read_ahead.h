@@ -1,5 +1,5 @@
 #pragma once
-// Windows that are in memory before a step asks for them.
+// Prefetches windows into memory before a step needs them.
 
 #include <array>
 #include <condition_variable>
@@ -11,48 +11,48 @@
 
 namespace bamtrain {
 
-/// The ranges of windows that were named last, read by a thread of its own, the one that was named
-/// first before the others, so that the disk is waited for there. Any number of threads may call.
+/// Holds the most recently hinted ranges of windows. A thread of its own reads them, oldest hint
+/// first, so that the disk is waited for there. Thread-safe.
 ///
-/// It is no source of errors: a window that the thread could not read is not there, and who needs
-/// it reads it for itself and meets the error where it can be reported.
+/// It reports no errors: a window that the thread could not read stays missing. The caller then
+/// reads it itself and gets the error where it can be reported.
 class ReadAhead {
  public:
-  /// Of the step at hand and of two more.
+  /// The current step and two more.
   static constexpr int64_t kRanges = 3;
 
-  /// Called after each window of a range with how many of them are in place; false: read no more.
+  /// Called after each window of a range with the number of windows read; false: stop reading.
   using Arrived = std::function<bool(int64_t windows)>;
-  /// Windows first, ..., first + count - 1 into `out` (count, row), in this order. Called by the
-  /// thread alone. May throw.
+  /// Reads windows first, ..., first + count - 1 into `out` (count, row), in this order. Called
+  /// only by the thread. May throw.
   using Read =
       std::function<void(int64_t first, int64_t count, int32_t* out, const Arrived& arrived)>;
 
-  /// `row`: tokens of a window. Starts no thread.
+  /// `row`: tokens per window. Starts no thread.
   ReadAhead(int64_t row, Read read);
-  /// Waits for the window that is being read.
+  /// Waits for the window being read.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Starts the thread and takes memory for ranges of `count` windows: from here on hints of no
-  /// more take none.
+  /// Starts the thread and allocates memory for ranges of `count` windows: hints of at most that
+  /// many allocate nothing.
   void reserve(int64_t count);
 
-  /// Windows [first, first + count) will be asked for. Returns at once. Nothing where they are in a
-  /// range already; else they take the place of the range that was named first.
+  /// Announces that windows [first, first + count) will be needed. Returns at once. Does nothing if
+  /// a range already covers them; otherwise they replace the oldest range.
   void hint(int64_t first, int64_t count);
 
-  /// The windows into `out` (count, row), waiting for those that are still to come; false where
-  /// they are in no range, or could not be read.
+  /// Copies the windows into `out` (count, row), waiting for those still to come. Returns false if
+  /// no range covers them, or if they could not be read.
   bool take(int64_t first, int64_t count, int32_t* out);
 
  private:
   struct Range {
     int64_t first = 0, count = 0;
-    int64_t number = 0;   // of the hint, from 1; 0: none yet
-    int64_t arrived = 0;  // windows that are in place
-    bool queued = false;  // not begun
+    int64_t number = 0;   // of the hint, from 1; 0: unused
+    int64_t arrived = 0;  // windows read so far
+    bool queued = false;  // not started
     bool ended = false;   // no more windows will arrive
     std::vector<int32_t> rows;
   };

@@ -15,15 +15,15 @@
 namespace bamtrain {
 namespace {
 
-constexpr uint32_t kSpaceSign = 0x2581;  // stands for a space in pieces
+constexpr uint32_t kSpaceSign = 0x2581;  // stands for a space in vocabulary entries
 
 Error damaged(const std::string& path, const std::string& found) {
   return Error(ExitCode::data, path, "a SentencePiece model", found,
                "give the tokenizer's own .model file, undamaged");
 }
 
-/// The character at text[at], and how many bytes it takes. A byte that begins no valid sequence is
-/// a character of its own, past the last of Unicode: SentencePiece, too, passes over one byte then.
+/// The character at text[at] and its number of bytes. An invalid byte counts as one character past
+/// Unicode's last: SentencePiece also skips a single byte there.
 std::pair<uint32_t, size_t> character_at(std::string_view text, size_t at) {
   const uint32_t first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) return {first, 1};
@@ -36,7 +36,8 @@ std::pair<uint32_t, size_t> character_at(std::string_view text, size_t at) {
 
 class SentencePieceModel::Processor : public sentencepiece::SentencePieceProcessor {};
 
-/// Which characters stand side by side in some piece. Between all others text may be cut.
+/// Pairs of characters that are adjacent in some vocabulary entry. Text may be split between all
+/// others.
 class SentencePieceModel::SafeCuts {
  public:
   SafeCuts(const Processor& model, bool dummy_prefix) : dummy_prefix_(dummy_prefix) {
@@ -64,7 +65,7 @@ class SentencePieceModel::SafeCuts {
     lead_ids_ = lead.size();
   }
 
-  /// No piece holds kLead beside another character.
+  /// True if no vocabulary entry has kLead next to an ASCII character.
   bool usable() const { return lead_ok_; }
   bool dummy_prefix() const { return dummy_prefix_; }
   size_t lead_ids() const { return lead_ids_; }
@@ -75,13 +76,13 @@ class SentencePieceModel::SafeCuts {
     return *const_cast<SafeCuts*>(this)->slot(key(a, b)) != 0;
   }
 
-  /// Goes before a stretch that is encoded alone: it takes the place at the start, where
-  /// SentencePiece may add a space of its own. Its ids are then dropped.
+  /// Prepended to a stretch that is encoded alone: it takes the leading position, where
+  /// SentencePiece may add a space of its own. Its ids are dropped afterwards.
   static constexpr char kLead = '\x01';
 
  private:
   static uint64_t key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
-  /// Where `k` is, or the empty place where it would be (open addressing; never full).
+  /// The slot of `k`, or the empty slot for it (open addressing; never full).
   uint64_t* slot(uint64_t k) {
     size_t i = (k * 0x9E3779B97F4A7C15u) >> 32 & (wide_.size() - 1);
     while (wide_[i] != 0 && wide_[i] != k) i = (i + 1) & (wide_.size() - 1);
@@ -122,7 +123,7 @@ void SentencePieceModel::encode(std::string_view text, TokenizerCache* cache,
                                 std::vector<int32_t>* ids) const {
   if (!cuts_) return encode_whole(text, ids);
   if (text.empty()) return;
-  std::string first;  // of the stretch that SentencePiece's own leading space begins
+  std::string first;  // prefix of the first stretch: SentencePiece's dummy prefix
   uint32_t before = 0;
   if (cuts_->dummy_prefix()) {
     first = " ";

@@ -1,6 +1,6 @@
 #pragma once
-// A SentencePiece model, and the piecewise encoding that makes it fast and its memory independent
-// of the length of the text.
+// A SentencePiece model, with chunked encoding that is fast and uses memory independent of the
+// text's length.
 
 #include <memory>
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace bamtrain {
 
-/// Encoding in pieces. SentencePiece takes time worse than linear, and about 90 bytes of memory a
-/// byte, in the length of the text it is given. For BPE models whose normaliser is the identity and
-/// which fall back to bytes (Llama, Mistral, and what `bamdata train-tokenizer` makes) the text is
-/// cut first, at every place between two characters that stand side by side in no piece of the
-/// vocabulary. BPE only ever merges neighbours into a piece of the vocabulary, so no merge crosses
-/// such a place and the ids are exactly those of the whole text. A stretch of more than
-/// kLongestStretch bytes without such a place is cut at that length, between two characters; only
-/// there may ids differ from those of the whole text. With any other model, text up to that length
-/// is encoded whole; longer text is cut at the last newline (else space, else character) within it.
+/// Chunked encoding. SentencePiece needs superlinear time, and about 90 bytes of memory per byte of
+/// input. For BPE models with an identity normalizer and byte fallback (Llama, Mistral, models of
+/// `bamdata train-tokenizer`) the text is split first. It is split between any two characters that
+/// are adjacent in no vocabulary entry. BPE only merges neighbours into a vocabulary entry, so no
+/// merge crosses a split and the ids are exactly those of the whole text. A stretch of more than
+/// kLongestStretch bytes without such a place is split at that length, between two characters; only
+/// there may ids differ from those of the whole text. With other models, text up to that length is
+/// encoded whole; longer text is split at the last newline (else space, else character) within it.
 class SentencePieceModel : public TokenizerModel {
  public:
   static constexpr size_t kLongestStretch = size_t{1} << 20;  // bytes
 
-  /// Of a file's bytes. Error (data) naming `path` where they are no intact model.
+  /// `bytes`: the content of the file `path`. Throws Error (data) with `path` if they are not an
+  /// intact model.
   SentencePieceModel(const std::string& bytes, const std::string& path);
   ~SentencePieceModel() override;
 
@@ -35,7 +35,7 @@ class SentencePieceModel : public TokenizerModel {
   std::string bytes(int32_t id, bool first) const override;
   TokenKind kind(int32_t id) const override;
   std::string piece(int32_t id) const override;
-  /// Pieces are merged by falling score.
+  /// Merge priority: the highest score is merged first.
   float score(int32_t id) const;
 
  private:
@@ -47,9 +47,9 @@ class SentencePieceModel : public TokenizerModel {
                       std::vector<int32_t>* ids) const;
 
   std::unique_ptr<Processor> processor_;
-  std::unique_ptr<SafeCuts> cuts_;  // null: this model's text is encoded whole
+  std::unique_ptr<SafeCuts> cuts_;  // null: text is not split
   TokenizerFacts facts_;
-  bool drops_first_space_ = false;  // of a decoded text
+  bool drops_first_space_ = false;  // of decoded text
 };
 
 }  // namespace bamtrain

@@ -3,7 +3,7 @@
 namespace bamtrain {
 namespace {
 
-/// The fields of one protocol buffer message, front to back. A damaged message ends with ok false.
+/// Iterates over the fields of one protocol buffer message. A damaged message ends with ok false.
 struct WireReader {
   std::string_view rest;
   bool ok = true;
@@ -63,12 +63,12 @@ struct WireReader {
 std::optional<SentencepieceSpecification> read_sentencepiece_specification(std::string_view model) {
   SentencepieceSpecification s;
   WireReader top(model);
-  int32_t id = 0;  // of the piece that comes next
+  int32_t id = 0;  // of the next vocabulary entry
   while (top.next()) {
     const bool known = top.field == 1 || top.field == 2 || top.field == 3 || top.field == 5;
     WireReader spec(known ? top.bytes : "");
     while (spec.next()) {
-      if (top.field == 1) {  // a piece
+      if (top.field == 1) {  // vocabulary entry
         if (spec.field == 3 && spec.number == 4) s.user_defined.push_back(id);
       } else if (top.field == 2) {  // TrainerSpec
         if (spec.field == 3) s.model_type = spec.number;
@@ -76,7 +76,7 @@ std::optional<SentencepieceSpecification> read_sentencepiece_specification(std::
         if (spec.field == 35) s.byte_fallback = spec.number != 0;
       } else {  // NormalizerSpec
         if (spec.field == 2 && !spec.bytes.empty()) s.identity = false;
-        if (top.field == 5) continue;  // the denormalizer has no other field that counts
+        if (top.field == 5) continue;  // other fields of the denormalizer have no effect
         if (spec.field == 3) s.dummy_prefix = spec.number != 0;
         if (spec.field == 4) s.squeezes_spaces = spec.number != 0;
         if (spec.field == 5) s.escapes_spaces = spec.number != 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What a SentencePiece model says of itself, read from its bytes: the library does not tell.
+// Settings of a SentencePiece model, parsed from its bytes: the library does not expose them.
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace bamtrain {
 
-/// What decides how text is encoded, from the model's messages: field numbers and defaults of
+/// The settings that decide how text is encoded. Field numbers and defaults are those of
 /// sentencepiece_model.proto.
 struct SentencepieceSpecification {
   uint64_t model_type = 1;  // 2: BPE
@@ -18,7 +18,7 @@ struct SentencepieceSpecification {
   bool dummy_prefix = true;
   bool squeezes_spaces = true;
   bool escapes_spaces = true;
-  std::vector<int32_t> user_defined = {};  // ids of pieces that are taken out of a text first
+  std::vector<int32_t> user_defined = {};  // matched in the text before merging
 
   bool cuttable() const {
     return model_type == 2 && byte_fallback && !space_as_suffix && identity && !squeezes_spaces &&
@@ -26,7 +26,7 @@ struct SentencepieceSpecification {
   }
 };
 
-/// None where the bytes are no protocol buffer.
+/// Returns nullopt if the bytes are not a protocol buffer.
 std::optional<SentencepieceSpecification> read_sentencepiece_specification(std::string_view model);
 
 }  // namespace bamtrain

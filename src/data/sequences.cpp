@@ -67,14 +67,14 @@ void Sequences::order(int64_t step, int64_t B, int64_t groups, std::vector<int64
     sorted_.emplace_back(length(place(k), step), k);
   }
   std::sort(sorted_.begin(), sorted_.end());
-  // Micro-batch m of all goes to group m % groups.
+  // Microbatch m of the step goes to group m % groups.
   for (int64_t i = 0; i < per_step_; ++i) {
     const int64_t m = i / B, at = m % groups * per_group + m / groups * B + i % B;
     (*order)[static_cast<size_t>(at)] = sorted_[static_cast<size_t>(i)].second;
   }
 }
 
-/// Windows of T + 1 tokens to inputs and, one further, targets.
+/// Splits windows of T + 1 tokens into inputs and, shifted by one, targets.
 int64_t Sequences::read_windows(int64_t first, int64_t count, int32_t* inputs, int32_t* targets) {
   const int64_t T = sequence_length_;
   if (std::ssize(windows_) < count * (T + 1)) windows_.resize(static_cast<size_t>(count * (T + 1)));
@@ -142,7 +142,7 @@ void Sequences::reserve_ahead(int64_t count) {
 void Sequences::prefetch(int64_t first, int64_t count) {
   if (!shards_) return;
   if (tasks_.empty()) return shards_->prefetch(first, count);
-  int64_t begin = -1, end = 0;  // of the windows among them
+  int64_t begin = -1, end = 0;  // range of windows among them
   for (int64_t k = first; k < first + count; ++k) {
     const Interleave::Place p = place(k);
     if (!is_window(p.source)) continue;

@@ -1,5 +1,6 @@
 #pragma once
-// What a run trains on, by number: windows of shards, sequences of tasks, or both in turn.
+// The numbered training sequences of a run: windows of shards, sequences of tasks, or both
+// interleaved.
 
 #include <cstdint>
 #include <memory>
@@ -13,55 +14,54 @@
 
 namespace bamtrain {
 
-/// A task and its part in a mixture.
+/// A task and its weight in a mixture.
 struct TaskSource {
   std::shared_ptr<const Task> task;
   double weight = 1;
 };
 
-/// Of some sequences: how many inputs they have, and the longest of them, and how many targets
-/// count.
+/// Totals over some sequences: inputs, counted targets, and the longest length.
 struct SequenceCounts {
   int64_t inputs = 0, targets = 0;
   int64_t longest = 0;
 };
 
-/// The infinite sequence of what a run trains on, `per_step` in a step. Number k is a pure function
-/// of (sources, T, seed, k), and of the step where a task's length is that of the step.
+/// The infinite list of training sequences, `per_step` per step. Sequence k is a pure function of
+/// (sources, T, seed, k), and of the step for tasks whose length depends on the step.
 class Sequences {
  public:
-  /// Of `shards`, which may be null, with the sum of their weights, and of tasks. Shards have
-  /// windows of T + 1 tokens, tasks no longer sequences than T. Error (ExitCode::config) for one
-  /// that may have. REQUIRES: one source at least; per_step >= 1.
+  /// `shards` may be null; their weight is the sum of their sources' weights. Shards have windows
+  /// of T + 1 tokens; task sequences have at most T inputs. Throws Error (ExitCode::config) for a
+  /// task that may draw longer ones. REQUIRES: at least one source; per_step >= 1.
   Sequences(std::unique_ptr<Loader> shards, std::vector<TaskSource> tasks, int64_t sequence_length,
             int64_t per_step);
 
-  /// Null where there are tasks alone.
+  /// Null if there are only tasks.
   const Loader* shards() const { return shards_.get(); }
   const std::vector<TaskSource>& tasks() const { return tasks_; }
-  /// Sources of shards; none where there are tasks alone.
+  /// Shard sources; empty if there are only tasks.
   const std::vector<Source>& shard_sources() const;
 
-  /// The numbers of a step in the order in which `groups` groups take them, one after another, in
-  /// micro-batches of B. Tasks alone: by length, so that a micro-batch has sequences of about one
-  /// length and groups about the same work; else as they are numbered. `order` (per_step).
+  /// Writes the sequence numbers of a step into `order` (per_step), group after group, in
+  /// microbatches of B. With tasks only, sequences are sorted by length: a microbatch has similar
+  /// lengths, and groups have similar work. Otherwise they stay in numerical order.
   void order(int64_t step, int64_t B, int64_t groups, std::vector<int64_t>* order);
 
-  /// Inputs and targets (n, t) of the sequences of these numbers, which belong to `step`; t, their
-  /// longest length, rounded up to a multiple of kColumns where tasks stand alone, is returned.
-  /// Rows that end before have their task's padding and no targets behind. lengths (n), where
-  /// given: of each without it. REQUIRES: room for (n, T). Errors: as Loader::read.
+  /// Reads inputs and targets (n, t) of the sequences with these numbers, which belong to `step`.
+  /// Returns t: with tasks only, their longest length, rounded up to a multiple of kColumns; else
+  /// T. Shorter rows are filled with the task's padding and ignored targets. `lengths` (n), if not
+  /// null, gets each length without padding. REQUIRES: room for (n, T). Errors: as Loader::read.
   int64_t read(std::span<const int64_t> numbers, int64_t step, int32_t* inputs, int32_t* targets,
                SequenceCounts* counts, int32_t* lengths = nullptr);
-  /// So few different lengths that a device may keep what it does for each.
+  /// Limits the number of distinct lengths, so that a device may cache its work for each.
   static constexpr int64_t kColumns = 16;
 
-  /// Of shards, as Loader's: the sequences first, ..., first + count - 1 will be read.
+  /// As Loader's, for shards: sequences first, ..., first + count - 1 will be read.
   void reserve_ahead(int64_t count);
   void prefetch(int64_t first, int64_t count);
 
  private:
-  /// Which source number k is of, 0 the shards where there are any, and which of it.
+  /// The source of sequence k (0: the shards, if any) and its number within that source.
   Interleave::Place place(int64_t k) const { return turns_(k); }
   const Task& task(int64_t source) const {
     return *tasks_[static_cast<size_t>(source - (shards_ ? 1 : 0))].task;

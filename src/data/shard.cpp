@@ -22,7 +22,7 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-// Of ids, that read() holds on the stack.
+// Bytes of ids that read() buffers on the stack.
 constexpr int64_t kIdBytes = 8192;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
@@ -34,9 +34,9 @@ constexpr int64_t kIdBytes = 8192;
   throw Error(ExitCode::io, path, expected, std::strerror(errno), "check permissions and the disk");
 }
 
-/// open(2), with more descriptors where this process has used up its soft limit of them.
+/// open(2); raises the soft limit on descriptors if the process has used it up.
 int open_file(const std::string& path) {
-  // Without O_NONBLOCK a named pipe would be waited for instead of refused.
+  // Without O_NONBLOCK, opening a named pipe would block instead of being refused.
   const auto open = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); };
   const int descriptor = open();
   rlimit limit;
@@ -49,7 +49,7 @@ int open_file(const std::string& path) {
               std::strerror(EMFILE), "raise the hard limit (ulimit -Hn), or make larger shards");
 }
 
-/// Bytes per token, or an Error for a magic or version of no known format.
+/// Returns bytes per token; throws Error for an unknown magic or version.
 int width_of(std::span<const int32_t> header, const std::string& path) {
   for (int width : {2, 4}) {
     const ShardFormat format = ShardFormat::of_width(width);
@@ -70,7 +70,7 @@ int width_of(std::span<const int32_t> header, const std::string& path) {
          "give token shards in llm.c's format, as `bamdata tokenize` writes them");
 }
 
-/// Copies ids, widened to 32 bits, and returns the largest. Plain enough to be vectorised.
+/// Copies ids, widened to 32 bits, and returns the largest. Simple enough to be vectorised.
 template <class Id>
 uint32_t widen(const Id* in, int64_t count, int32_t* out) {
   uint32_t largest = 0;
@@ -161,8 +161,8 @@ void Shard::close() {
   descriptor_ = -1;
 }
 
-/// Error (ExitCode::data) where the file ends before. Bytes may be another file's as long as
-/// require_unchanged has not been asked.
+/// Throws Error (ExitCode::data) if the file ends too early. The bytes may come from a changed file
+/// until require_unchanged is called.
 void Shard::read_bytes(int64_t offset, void* out, int64_t bytes) const {
   auto* next = static_cast<std::byte*>(out);
   while (bytes > 0) {
@@ -180,7 +180,7 @@ void Shard::read_bytes(int64_t offset, void* out, int64_t bytes) const {
   }
 }
 
-/// Asked after a read and not before it: a change in between then cannot pass.
+/// Called after a read, not before it, so that a change in between is detected.
 void Shard::require_unchanged() const {
   struct stat now;
   if (::fstat(descriptor_, &now) != 0) refuse_io(path_, "a shard that can be looked at");
@@ -200,7 +200,7 @@ void Shard::require_inside(int64_t begin, int64_t count) const {
           "tokens inside the shard");
 }
 
-/// As read, but for what is checked; the largest id.
+/// As read, but without the checks; returns the largest id.
 template <class Id>
 uint32_t Shard::read_ids(int64_t begin, int64_t count, int32_t* out) const {
   std::array<Id, kIdBytes / sizeof(Id)> piece;
@@ -288,7 +288,7 @@ ShardContents Shard::contents(int64_t vocab, std::optional<int64_t> document_sta
     const IdCounts counts = width_ == 2 ? count_ids<uint16_t>(piece.data(), n, start)
                                         : count_ids<uint32_t>(piece.data(), n, start);
     if (document_start) contents.documents += counts.equal;
-    if (counts.largest >= vocab) {  // read says which
+    if (counts.largest >= vocab) {  // read throws with the position
       std::vector<int32_t> ids(static_cast<size_t>(n));
       read(at, n, ids.data(), vocab);
     }
@@ -300,7 +300,7 @@ ShardContents Shard::contents(int64_t vocab, std::optional<int64_t> document_sta
 
 void Shard::will_need(int64_t begin, int64_t count) const {
   require_inside(begin, count);
-  // Its failure costs time, never correctness: what was not read ahead is read when it is needed.
+  // A failure costs time, never correctness: what was not read ahead is read on demand.
   ::posix_fadvise(descriptor_, ShardFormat::kHeaderBytes + begin * width_, count * width_,
                   POSIX_FADV_WILLNEED);
 }
@@ -310,7 +310,7 @@ ShardWriter::ShardWriter(const std::string& path, int width, int64_t tokens)
       width_(width),
       tokens_(tokens) {
   require(width == 2 || width == 4, "tokens of 2 or 4 bytes");
-  // Zeros until finish: what a killed process leaves behind is no shard by its magic either.
+  // The header is zero until finish: a file left by a killed process has no valid magic either.
   if (tokens == 0) buffer_.resize(static_cast<size_t>(ShardFormat::kHeaderBytes));
 }
 
@@ -362,7 +362,7 @@ std::string ShardWriter::finish() {
                                          static_cast<int32_t>(tokens_)};
   file_.rewrite_start(header.data(), sizeof(header));
   file_.sync();
-  // The count stands before the tokens and is known after them: the hash takes a second pass.
+  // The count precedes the tokens but is known only after them: hashing takes a second pass.
   return file_.sha256();
 }
 

@@ -32,25 +32,25 @@ struct ShardFormat {
   static ShardFormat of_width(int width);
 };
 
-/// What one pass over all bytes of a shard's file tells.
+/// Result of one pass over all bytes of a shard's file.
 struct ShardContents {
   std::string sha256;
-  int64_t documents = 0;  // tokens that are the id asked for
+  int64_t documents = 0;  // tokens equal to `document_start`
 };
 
-/// A shard that is open for reading. Opening reads the header only, so it costs the same at any
-/// size. Any number of threads may read.
+/// A shard open for reading. Opening reads only the header, so its cost does not depend on the
+/// size. Thread-safe.
 ///
-/// Reads are copies, not views of a mapping, and each is followed by a look at the file's size and
-/// time: tokens come from the file that was opened, or there is an Error. A page of a mapping that
-/// the file has lost would end the process (SIGBUS), and what is left of a last page reads as
-/// zeros. Every shard keeps a descriptor: of a set that has more than the process may open, the
-/// soft limit is raised as far as the hard one allows.
+/// Reads copy with pread, then check the file's size and modification time: the tokens come from
+/// the file that was opened, or an Error is thrown. A mapping would be unsafe: touching a page that
+/// the file has lost raises SIGBUS, and the rest of a last page reads as zeros. Every shard keeps a
+/// descriptor open; if the process runs out, the soft limit is raised as far as the hard limit
+/// allows.
 class Shard {
  public:
-  /// Error (ExitCode::data) where the file is missing, empty, truncated, has trailing bytes, or
-  /// another magic, version or token count than its size says; (ExitCode::io) where the system
-  /// refuses to open or read it.
+  /// Throws Error (ExitCode::data) if the file is missing, empty or truncated, has trailing bytes,
+  /// a wrong magic or version, or a token count that its size contradicts. Throws Error
+  /// (ExitCode::io) if the system refuses to open or read it.
   static Shard open(const std::string& path);
 
   Shard(Shard&&) noexcept;
@@ -61,23 +61,21 @@ class Shard {
   int64_t tokens() const { return tokens_; }
   int width() const { return width_; }  // 2 or 4 bytes per token
   int64_t file_bytes() const { return ShardFormat::kHeaderBytes + tokens_ * width_; }
-  /// The header as it stood in the file, ShardFormat::kHeaderBytes bytes.
+  /// The header as read from the file, ShardFormat::kHeaderBytes bytes.
   std::span<const std::byte> header() const { return std::as_bytes(std::span(header_)); }
 
-  /// Tokens [begin, begin + count) into out[0, count). Error (ExitCode::data) naming the file, the
-  /// position and the id where an id is `vocab` or more, or naming the file where it is no longer
-  /// as it was opened, in size or in time of modification; (ExitCode::io) where the disk fails.
-  /// `out` is unspecified then. Takes no memory.
-  /// REQUIRES: 0 <= begin, 0 <= count, begin + count <= tokens(), 1 <= vocab <= 2^31.
+  /// Reads tokens [begin, begin + count) into out[0, count). Throws Error (ExitCode::data) with
+  /// file, position and id if an id is `vocab` or more, or with the file if its size or
+  /// modification time changed since it was opened. Throws Error (ExitCode::io) if the disk fails.
+  /// `out` is unspecified after an error. Allocates nothing.
   void read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) const;
 
-  /// Bytes [offset, offset + bytes) of the file, its header included, into `out`. Errors: as read,
-  /// for a file that changed or a disk that fails. Takes no memory.
-  /// REQUIRES: 0 <= offset, 0 <= bytes, offset + bytes <= file_bytes().
+  /// Reads bytes [offset, offset + bytes) of the file, header included, into `out`. Errors: as
+  /// read, for a changed file or a failing disk. Allocates nothing.
   void read_file(int64_t offset, int64_t bytes, void* out) const;
 
   /// Calls `f` with the position of each token `id` at or after `begin`, in order. Errors: as read,
-  /// for a file that changed or a disk that fails. REQUIRES: 0 <= begin <= tokens().
+  /// for a changed file or a failing disk. REQUIRES: 0 <= begin <= tokens().
   void find_all(int64_t begin, int64_t id, const std::function<void(int64_t position)>& f) const;
 
   /// Reads the whole file once. Errors: as read. REQUIRES: as read.
@@ -105,26 +103,27 @@ class Shard {
   int width_ = 0;
 };
 
-/// Writes one shard, over the lives of several processes where it is told how far they came. Before
-/// finish() the file is no shard by its magic; it stays where the writer is destroyed. Every member
-/// may throw Error (ExitCode::io) for a full disk or a path that cannot be written; the writer is
-/// good for nothing but destruction afterwards.
+/// Writes one shard. Several processes may continue it in turn, if each is given the number of
+/// tokens written so far. Before finish() the header has no valid magic; destroying the writer
+/// keeps the file. Every member may throw Error (ExitCode::io) for a full disk or a path that
+/// cannot be written; afterwards the writer may only be destroyed.
 class ShardWriter {
  public:
-  /// Writes behind the first `tokens` tokens of the file `path`, of which any more are cut off; at
-  /// 0 it need not be there, but its folder. Error (ExitCode::data) where it has fewer. REQUIRES:
-  /// width 2 or 4.
+  /// Appends after the first `tokens` tokens of the file `path` and cuts off any further ones. At 0
+  /// the file need not exist, but its folder must. Throws Error (ExitCode::data) if the file has
+  /// fewer tokens. REQUIRES: width 2 or 4.
   ShardWriter(const std::string& path, int width, int64_t tokens = 0);
 
-  /// Error (ExitCode::data) for an id that the width cannot hold, and past kMaxTokens tokens.
+  /// Throws Error (ExitCode::data) for an id that does not fit the width, and past kMaxTokens
+  /// tokens.
   void append(std::span<const uint32_t> tokens);
 
   int64_t tokens() const { return tokens_; }  // appended so far
 
-  /// What was appended is on the disk; the folder's entry only after sync_folder.
+  /// Flushes appended tokens to disk; the folder entry is durable only after sync_folder.
   void sync();
 
-  /// Returns the SHA-256 of the finished file, 64 hex digits; it is on the disk, as after sync.
+  /// Finishes the file and returns its SHA-256, 64 hex digits. The file is on disk, as after sync.
   /// REQUIRES: called once.
   std::string finish();
 

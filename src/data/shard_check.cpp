@@ -23,16 +23,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kCheckBytes = int64_t{1} << 20;
-constexpr double kRest = 3;                 // of the time that a piece took
-constexpr double kPieceSeconds = 1.0 / 64;  // from one to the next, at least
+constexpr double kRest = 3;                 // multiple of the time that the last read took
+constexpr double kPieceSeconds = 1.0 / 64;  // minimum time from one read to the next
 
-/// Behind all others at the processor and at the disk. What the system refuses costs others time,
-/// never correctness.
+/// Lowers this thread to idle CPU and I/O priority. If the system refuses, others lose time;
+/// results stay correct.
 void stay_behind() {
   const sched_param none = {};
   ::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
 #ifdef SYS_ioprio_set
-  constexpr int kThisThread = 1, kIdleClass = 3 << 13;  // ioprio_set(2), which has no header
+  constexpr int kThisThread = 1, kIdleClass = 3 << 13;  // ioprio_set(2) has no header
   ::syscall(SYS_ioprio_set, kThisThread, 0, kIdleClass);
 #endif
 }
@@ -45,7 +45,7 @@ ShardCheck::ShardCheck(std::vector<std::shared_ptr<const ShardSet>> sets, int pa
   require(part >= 0 && part < parts, "one of the parts");
   for (const auto& set : sets_) {
     if (!set->manifest()) continue;
-    std::map<std::string_view, const std::string*> sha256;  // by name; an opened set has all
+    std::map<std::string_view, const std::string*> sha256;  // by name; lists all shards
     for (const Manifest::ShardEntry& e : set->manifest()->shards) sha256[e.file] = &e.sha256;
     for (int64_t i = 0; i < set->size(); ++i) {
       if (shards_++ % parts != part) continue;
@@ -57,7 +57,7 @@ ShardCheck::ShardCheck(std::vector<std::shared_ptr<const ShardSet>> sets, int pa
     state_ = State::passed;
     return;
   }
-  // Scattered: turns may be multiples of the number of shards.
+  // Scatter the start: turns may be multiples of the number of shards.
   const auto n = static_cast<uint64_t>(jobs_.size());
   const uint64_t first = static_cast<uint64_t>(turn) * 0x9E3779B97F4A7C15u % n;
   std::rotate(jobs_.begin(), jobs_.begin() + static_cast<int64_t>(first), jobs_.end());
@@ -97,7 +97,7 @@ void ShardCheck::run() {
   }
 }
 
-/// False where it was stopped.
+/// Returns false if the check was stopped.
 bool ShardCheck::compare(const Job& job) {
   Sha256 digest;
   const int64_t bytes = job.shard->file_bytes();
@@ -119,7 +119,7 @@ bool ShardCheck::compare(const Job& job) {
       "(bamdata verify looks at the others; data.verify = false trains on them as they are)");
 }
 
-/// False where it was stopped.
+/// Returns false if the check was stopped.
 bool ShardCheck::rest() {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, std::chrono::duration<double>(rest_), [this] { return stop_; });

@@ -1,5 +1,5 @@
 #pragma once
-// Shards against their manifests, while a run trains on them.
+// Verifies shards against their manifests while a run trains on them.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,37 +15,37 @@
 
 namespace bamtrain {
 
-/// Compares the SHA-256 of shards with what their manifests say, each once, in a thread that stays
-/// behind all others: the system gives it the processor and the disk when nobody else wants them
-/// (where it can), and it reads at most 64 MiB a second and rests three times as long as each piece
-/// took, so that a disk that others wait for is asked for a quarter of what it gives at most.
+/// Compares the SHA-256 of each shard with its manifest, once, in a low-priority thread. Where the
+/// system supports it, the thread uses idle CPU and I/O scheduling. It reads at most 64 MiB/s and
+/// sleeps three times as long as each read took, so it asks for at most a quarter of the disk's
+/// throughput.
 class ShardCheck {
  public:
-  /// The shards of these sets that have a manifest, and of these every `parts`-th from number
-  /// `part` on, so that each of `parts` processes compares others. `turn` decides which comes
-  /// first: a run that starts often and ends early comes to all in time. REQUIRES: 0 <= part <
-  /// parts.
+  /// Checks the shards of these sets that have a manifest. Of those, this process takes every
+  /// `parts`-th from number `part` on, so that `parts` processes check different shards. `turn`
+  /// chooses the shard to start with: a run that starts often and ends early still covers all in
+  /// time. REQUIRES: 0 <= part < parts.
   ShardCheck(std::vector<std::shared_ptr<const ShardSet>> sets, int part, int parts, int64_t turn);
-  /// Stops the thread, which ends what it reads at the moment.
+  /// Stops the thread after its current read.
   ~ShardCheck();
   ShardCheck(const ShardCheck&) = delete;
   ShardCheck& operator=(const ShardCheck&) = delete;
 
-  /// Shards with a manifest, of all parts.
+  /// Number of shards with a manifest, over all parts.
   int64_t shards() const { return shards_; }
-  /// Starts the thread. std::system_error where none can be had. REQUIRES: called once.
+  /// Starts the thread. Throws std::system_error if it cannot start. REQUIRES: called once.
   void start();
-  /// Whether the shards of this part are all as their manifests say.
+  /// Whether all shards of this part match their manifests.
   bool passed() const { return state_ == State::passed; }
-  /// Throws what was found: an Error (ExitCode::data) for a shard whose digest is another, with
-  /// both, or as Shard::read_file. Never waits.
+  /// Throws what the thread found: Error (ExitCode::data) with both digests if a shard's differs,
+  /// or an error of Shard::read_file. Never waits.
   void require_good() const;
 
  private:
   enum class State { under_way, passed, failed };
   struct Job {
     const Shard* shard;
-    const std::string* sha256;  // as the manifest says
+    const std::string* sha256;  // from the manifest
   };
 
   void run();
@@ -55,14 +55,14 @@ class ShardCheck {
   std::vector<std::shared_ptr<const ShardSet>> sets_;
   std::vector<Job> jobs_;
   int64_t shards_ = 0;
-  // Not under the mutex: a thread that others go before may hold that for long.
+  // Not under the mutex: the low-priority thread may hold it for long.
   std::atomic<State> state_ = State::under_way;
   std::exception_ptr failure_;  // written before state_ becomes failed
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
   std::vector<std::byte> piece_;
-  double rest_ = 0;  // seconds before the next piece
+  double rest_ = 0;  // seconds before the next read
   std::thread thread_;
 };
 

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The *.bin of a folder, in no order. As a shell's "*" it leaves out hidden files: "._a.bin" holds
-/// what macOS knows of a.bin.
+/// The *.bin of a folder, unordered. Like a shell's "*" it skips hidden files: "._a.bin" holds
+/// macOS metadata of a.bin.
 std::vector<fs::path> list_folder(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -37,7 +37,7 @@ std::vector<fs::path> list_folder(const std::string& folder) {
   return files;
 }
 
-/// What glob(3) finds, in no order.
+/// Matches of glob(3), unordered.
 std::vector<fs::path> list_pattern(const std::string& pattern) {
   struct Matches : glob_t {
     Matches() : glob_t{} {}
@@ -58,7 +58,7 @@ std::vector<fs::path> list_pattern(const std::string& pattern) {
 
 std::string base_name(const Shard& shard) { return fs::path(shard.path()).filename().string(); }
 
-/// What sample() takes of a shard.
+/// Adds a shard's part of sample().
 void add_sample(const Shard& shard, Sha256* digest) {
   std::array<int32_t, ShardSet::kSampleTokens> ids;
   const int64_t n = std::min(shard.tokens(), ShardSet::kSampleTokens);
@@ -69,7 +69,7 @@ void add_sample(const Shard& shard, Sha256* digest) {
   }
 }
 
-/// Error unless the files are the shards of one split in one folder.
+/// Throws Error unless the files are shards of one split in one folder.
 void check_layout(const std::vector<fs::path>& files, const std::string& source, bool is_folder) {
   if (files.empty()) {
     throw Error(ExitCode::data, source, "token shards",
@@ -100,7 +100,7 @@ void check_layout(const std::vector<fs::path>& files, const std::string& source,
 
 ShardSet ShardSet::open(const std::string& folder_or_glob, int64_t vocab) {
   require(vocab >= 1 && vocab <= int64_t{1} << 31, "a vocabulary whose ids fit an int32");
-  std::error_code ignored;  // where a question has no answer, opening the file tells why
+  std::error_code ignored;  // opening the file reports the reason
   const bool is_folder = fs::is_directory(folder_or_glob, ignored);
   std::vector<fs::path> files =
       is_folder ? list_folder(folder_or_glob) : list_pattern(folder_or_glob);

@@ -1,5 +1,5 @@
 #pragma once
-// A folder of shards, and the manifest beside them.
+// A folder of shards and its manifest.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace bamtrain {
 
-/// Consecutive tokens of one shard of a ShardSet: a document, or any part of one.
+/// Consecutive tokens of one shard: a document, or any part of one.
 struct DocumentSpan {
   int64_t shard = 0;
   int64_t begin = 0;
@@ -19,22 +19,21 @@ struct DocumentSpan {
   bool operator==(const DocumentSpan&) const = default;
 };
 
-/// Shards that are trained on together, and their manifest. Immutable; any number of threads may
-/// read. Opening reads headers and a sample of tokens.
+/// Shards that are trained on together, and their manifest. Immutable and thread-safe. Opening
+/// reads headers and a sample of tokens.
 class ShardSet {
  public:
-  /// `folder_or_glob`: a folder stands for all of its *.bin, anything else is a pattern of glob(3)
-  /// (llm.c's flat layout: "fineweb10B/fineweb_train_*.bin"; one file is a pattern too). Shards are
-  /// taken in the byte order of their names and must lie in one folder. A folder that mixes llm.c's
-  /// *_train_* with *_val_* is refused, so that nobody trains on validation text unawares.
-  /// The folder's manifest.json, where there is one, must list every shard with the token count
-  /// that it has. Where a folder was given, every shard of the manifest must be there; a pattern
-  /// may leave some out.
-  /// `vocab`: the model's. The manifest's is at most that; ids are checked as they are read.
+  /// `folder_or_glob`: a folder stands for all its *.bin; anything else is a glob(3) pattern
+  /// (llm.c's flat layout: "fineweb10B/fineweb_train_*.bin"; a single file is a pattern too).
+  /// Shards are ordered by name, bytewise, and must lie in one folder. A folder that mixes llm.c's
+  /// *_train_* with *_val_* is refused, so that nobody trains on validation text by accident. The
+  /// folder's manifest.json, if present, must list every shard with its actual token count. For a
+  /// folder, every shard of the manifest must be present; a pattern may omit some.
+  /// `vocab`: the model's. The manifest's may be at most that; ids are checked as they are read.
   ///
-  /// Error (ExitCode::data) where there is no shard, a shard is bad (see Shard::open), or the
-  /// folder or its manifest is bad or does not fit; (ExitCode::io) where the system refuses to
-  /// read. REQUIRES: 1 <= vocab <= 2^31.
+  /// Throws Error (ExitCode::data) if there is no shard, a shard is bad (see Shard::open), or the
+  /// folder or its manifest is bad or does not fit. Throws Error (ExitCode::io) if the system
+  /// refuses to read. REQUIRES: 1 <= vocab <= 2^31.
   static ShardSet open(const std::string& folder_or_glob, int64_t vocab);
 
   const std::string& source() const { return source_; }  // as given to open, for messages
@@ -44,35 +43,35 @@ class ShardSet {
   const Shard& shard(int64_t i) const { return shards_[static_cast<size_t>(i)]; }
 
   const std::optional<Manifest>& manifest() const { return manifest_; }
-  /// The id that begins a document: `configured` (data.document_start), or else the manifest's;
-  /// empty where neither names one. Error (ExitCode::config) where both do, and not the same.
+  /// The id that begins a document: `configured` (data.document_start), else the manifest's; empty
+  /// if neither is set. Throws Error (ExitCode::config) if both are set and differ.
   std::optional<int64_t> document_start(std::optional<int64_t> configured) const;
-  /// What to do where that is empty, for messages: it gives the first token of all, with which the
-  /// sets of other programs begin their first document.
+  /// Remedy for messages if it is empty. It names the first token of the set: other programs' sets
+  /// begin their first document with it.
   std::string document_start_remedy() const;
 
-  /// SHA-256 over base names, sizes and headers of the shards and the bytes of the manifest, not
-  /// over the tokens: it tells another data set from this one at any size at once; `bamdata verify`
-  /// compares the tokens with the manifest's hashes.
+  /// SHA-256 over the shards' base names, sizes and headers and the manifest's bytes, but not the
+  /// tokens. It detects a different data set instantly, at any size; `bamdata verify` compares the
+  /// tokens with the manifest's hashes.
   const std::string& fingerprint() const { return fingerprint_; }
 
   /// SHA-256 over some tokens of each shard, as they were when it was opened: kSamples stretches of
-  /// kSampleTokens, evenly from its first token to its last. It tells a shard that was written over
-  /// whole; one that was in a place between two of these is for `bamdata verify` to find.
+  /// kSampleTokens, spaced evenly from its first token to its last. It detects a shard that was
+  /// overwritten; changes between the samples are left to `bamdata verify`.
   const std::string& sample() const { return sample_; }
   static constexpr int64_t kSamples = 4, kSampleTokens = 256;
 
-  /// Every document, in order: each begins at a token `document_start` and ends before the next or
-  /// with its shard. Tokens before the first start in a shard continue a document of the shard
-  /// before and are left out. Reads all tokens.
-  /// Error (ExitCode::config) where the id is outside the vocabulary.
+  /// Every document, in order: each begins at a token `document_start` and ends before the next one
+  /// or at its shard's end. Tokens before a shard's first start continue a document of the previous
+  /// shard and are omitted. Reads all tokens. Throws Error (ExitCode::config) if the id is outside
+  /// the vocabulary.
   std::vector<DocumentSpan> documents(int64_t document_start) const;
 
-  /// How many of the first `most` tokens, or of all where there are fewer, are `id`. Errors: as
-  /// Shard::read. REQUIRES: most >= 0.
+  /// How many of the first min(most, tokens()) tokens are `id`. Errors: as Shard::read. REQUIRES:
+  /// most >= 0.
   int64_t count(int64_t id, int64_t most) const;
 
-  /// The tokens of `span` into out[0, span.length). Errors: as Shard::read.
+  /// Reads the tokens of `span` into out[0, span.length). Errors: as Shard::read.
   void read_span(const DocumentSpan& span, int32_t* out) const;
 
  private:

@@ -18,7 +18,7 @@ Error refused(const std::string& where, const std::string& found) {
                "tokenize with the library that made this tokenizer, and give shards to bamtrain");
 }
 
-/// Translates one character, escape or group after the other.
+/// Translates one character, escape or group at a time.
 class Translation {
  public:
   Translation(std::string_view regex, const std::string& where) : regex_(regex), where_(where) {}
@@ -69,7 +69,7 @@ class Translation {
     take(1);
   }
 
-  /// Plain ones, without a number, by case or not, and what lies ahead.
+  /// Accepts plain, non-capturing and case-insensitive groups and lookaheads.
   void group() {
     static constexpr std::array<std::string_view, 5> kKnown = {"(?:", "(?i:", "(?=", "(?!", "("};
     for (const std::string_view known : kKnown) {
@@ -97,7 +97,8 @@ class Translation {
     }
   }
 
-  /// General categories have one meaning, scripts two: of PCRE2's the one that everybody else has.
+  /// General categories have one meaning, scripts have two: PCRE2 is told to use that of the other
+  /// engines.
   void property() {
     const size_t open = at_ + 2, close = regex_.find('}', at_);
     if (ahead(2) != '{') {
@@ -166,7 +167,7 @@ class SplitPattern::Code {
       throw refused(where, message_of(error) + " at character " + std::to_string(at) + " of " +
                                pattern + ", by PCRE2");
     }
-    pcre2_jit_compile(code_, PCRE2_JIT_COMPLETE);  // matches without, where there is none
+    pcre2_jit_compile(code_, PCRE2_JIT_COMPLETE);  // without JIT support, matching is interpreted
   }
   ~Code() { pcre2_code_free(code_); }
   Code(const Code&) = delete;
@@ -207,10 +208,10 @@ struct SplitPattern::Matcher::Room {
   pcre2_match_data* match;
   pcre2_match_context* context;
   pcre2_jit_stack* stack;
-  size_t from = 0;             // where the search for the next match begins
-  size_t last_end = SIZE_MAX;  // of the match before; none at first
-  size_t end = 0;              // of the match after the piece that next() last gave
-  bool ahead = false;          // there is such a match, not given yet
+  size_t from = 0;             // start of the search for the next match
+  size_t last_end = SIZE_MAX;  // end of the previous match; SIZE_MAX: no match yet
+  size_t end = 0;              // end of the match after the part that next() last returned
+  bool ahead = false;          // `end` is valid and not yet returned
 };
 
 SplitPattern::Matcher::Matcher(const SplitPattern& pattern)
@@ -243,7 +244,7 @@ size_t SplitPattern::Matcher::next(std::string_view text, size_t begin) {
       continue;
     }
     r.from = r.last_end = end;
-    if (first == begin && end == begin) continue;  // a cut where there is one
+    if (first == begin && end == begin) continue;  // already split here
     if (first == begin) return end;
     r.end = end;
     r.ahead = end > first;

@@ -1,7 +1,7 @@
 #pragma once
-// Regular expressions that cut text before a byte-level BPE merges it, by PCRE2, with the meaning
-// that they have where tokenizers are made: Oniguruma's in Hugging Face's tokenizers, Rust's regex
-// in tiktoken.
+// Regular expressions that split text before byte-level BPE merging. They run on PCRE2, with the
+// meaning of the tokenizers' own engines: Oniguruma in Hugging Face's tokenizers, Rust's regex in
+// tiktoken.
 
 #include <functional>
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace bamtrain {
 
-/// Immutable; any number of threads may cut at once, each with a Matcher of its own.
+/// Immutable; threads may split concurrently, each with its own Matcher.
 class SplitPattern {
  public:
-  /// Error (data) at `where` for what is no pattern, and for what the libraries do not agree on:
-  /// ^ $ \w \b \h \v \R, classes within classes, back references and the like. None of the
-  /// tokenizers in use has those.
+  /// Throws Error (data) at `where` for an invalid pattern, and for syntax on which the libraries
+  /// disagree: ^ $ \w \b \h \v \R, nested classes, back references and the like. No tokenizer in
+  /// use has those.
   SplitPattern(const std::string& regex, const std::string& where);
   SplitPattern(SplitPattern&&) noexcept;
   SplitPattern& operator=(SplitPattern&&) noexcept;
@@ -29,7 +29,7 @@ class SplitPattern {
   std::unique_ptr<Code> code_;
 };
 
-/// The room that matching takes.
+/// Scratch memory of matching.
 class SplitPattern::Matcher {
  public:
   explicit Matcher(const SplitPattern& pattern);
@@ -37,10 +37,10 @@ class SplitPattern::Matcher {
   Matcher& operator=(Matcher&&) noexcept;
   ~Matcher();
 
-  /// The end of the piece that begins at text[begin], a match or what lies before the next one. An
-  /// empty match cuts too, but for one right behind the match before, and no match begins there
-  /// then: as Oniguruma's iteration over matches has it. REQUIRES: valid UTF-8, begin <
-  /// text.size(), called for the pieces of one text in their order, the first one at 0.
+  /// Returns the end of the part that begins at text[begin]: a match, or the text before the next
+  /// match. An empty match splits too, except directly after the previous match, and no match
+  /// begins there then: Oniguruma iterates over matches this way. REQUIRES: valid UTF-8, begin <
+  /// text.size(); called for the parts of one text in order, the first at 0.
   size_t next(std::string_view text, size_t begin);
 
  private:
@@ -48,8 +48,8 @@ class SplitPattern::Matcher {
   std::unique_ptr<Room> room_;
 };
 
-/// `regex` in PCRE2's words: \s and \S are Unicode's White_Space, \p{NAME} of a script is its
-/// Script. Error as above.
+/// Translates `regex` to PCRE2: \s and \S become Unicode's White_Space, \p{NAME} of a script
+/// becomes its Script property. Errors: as the constructor of SplitPattern.
 std::string pcre2_of(const std::string& regex, const std::string& where);
 
 }  // namespace bamtrain

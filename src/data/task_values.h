@@ -1,5 +1,5 @@
 #pragma once
-// A task and its options as JSON, for files that say what was drawn.
+// A task and its options as JSON, for files that record what was drawn.
 
 #include <nlohmann/json.hpp>
 
@@ -21,8 +21,8 @@ inline nlohmann::json task_values(const TaskInfo& info, const Options& options) 
   return task_values(info.name, options);
 }
 
-/// The same of one that a run reads: of a file of examples with "sha256", its own and that of the
-/// tokenizer where one is named, since a name may have another file by now. Errors as sha256_file.
+/// The same for a task of a run. A task of an example file also gets "sha256", of that file and of
+/// its tokenizer if named, since a path's content may change. Errors: as sha256_file.
 inline nlohmann::json task_values(const TaskChoice& task) {
   nlohmann::json values = task_values(*task.info, task.options);
   if (!task.info->of_file || !task.options.has("path")) return values;
@@ -33,8 +33,8 @@ inline nlohmann::json task_values(const TaskChoice& task) {
   return values;
 }
 
-/// What it is about, whatever the length: {"task", <every option>, "samples", "seed", "bleu"}.
-/// Errors as task_values.
+/// The request without lengths: {"task", <every option>, "samples", "seed", "bleu"}. Errors: as
+/// task_values.
 inline nlohmann::json request_values(const TaskRequest& request) {
   nlohmann::json values = task_values(request.task);
   values["samples"] = request.samples;
@@ -43,7 +43,7 @@ inline nlohmann::json request_values(const TaskRequest& request) {
   return values;
 }
 
-/// {"task", <every option>, "samples", null where the task says how many, "seed"}.
+/// {"task", <every option>, "samples" (null: the task's default), "seed"}.
 inline nlohmann::json request_values(const TextTaskRequest& request) {
   nlohmann::json values = task_values(request.info->name, request.options);
   values["samples"] = nullptr;

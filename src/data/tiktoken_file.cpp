@@ -44,7 +44,7 @@ constexpr Special kOfCl100k[] = {{"<|endoftext|>", 100257},
                                  {"<|fim_suffix|>", 100260},
                                  {"<|endofprompt|>", 100276}};
 constexpr Special kOfO200k[] = {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}};
-// The others are of chats, or reserved.
+// The other special tokens are for chats, or reserved.
 constexpr Special kOfLlama3[] = {{"<|begin_of_text|>", 128000}, {"<|end_of_text|>", 128001}};
 
 constexpr Encoding kEncodings[] = {
@@ -94,7 +94,7 @@ std::optional<RankLine> parse_line(std::string_view line) {
   return RankLine{*bytes, rank};
 }
 
-/// Lines that end in CRLF, as a checkout on Windows has them, end in newlines as published.
+/// Turns CRLF line ends, of a checkout on Windows, into newlines as published.
 std::string without_carriage_returns(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -168,7 +168,7 @@ BytePairDefinition read_tekken(const nlohmann::json& json, const std::string& wh
   for (int64_t id = 0; id < special; ++id) {
     token_at(&d, id) = {"<SPECIAL_" + std::to_string(id) + ">", TokenKind::control};
   }
-  // Of files that name none.
+  // Defaults for files without special tokens.
   constexpr const char* kFirst[] = {"<unk>", "<s>", "</s>"};
   for (int64_t id = 0; id < 3; ++id) token_at(&d, id).bytes = kFirst[id];
   if (file.has("special_tokens") && !file.value()["special_tokens"].is_null()) {

@@ -16,7 +16,7 @@
 namespace bamtrain {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 28;  // the largest in use have some ten million
+constexpr int64_t kMostBytes = int64_t{1} << 28;  // the largest in use have about ten million
 constexpr const char* kKinds =
     "a SentencePiece model, a tokenizer.json, tiktoken's ranks or a tekken.json";
 constexpr const char* kTokenizerRemedy = "give the tokenizer's own file, undamaged";
@@ -33,7 +33,7 @@ std::string read_file(const std::string& path) {
   return file.text(kMostBytes);
 }
 
-/// Behind a byte order mark, too, which the reader of JSON then names.
+/// Also after a byte order mark, which the JSON reader then reports.
 bool begins_like_json(std::string_view bytes) {
   if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; bytes.starts_with(kMark)) {
     bytes.remove_prefix(kMark.size());
@@ -42,7 +42,8 @@ bool begins_like_json(std::string_view bytes) {
   return at != std::string_view::npos && bytes[at] == '{';
 }
 
-/// The first piece, a message whose first field is its text: each a tag and a length.
+/// Checks for the first vocabulary entry, a message whose first field is its text: each a tag and a
+/// length.
 bool begins_like_sentencepiece(std::string_view bytes) {
   constexpr char kFirstField = '\x0A';
   return bytes.size() > 3 && bytes[0] == kFirstField && bytes[2] == kFirstField;

@@ -8,15 +8,14 @@
 
 namespace bamtrain {
 
-/// One cache line, a seqlock (Boehm 2012): the first word changes before and after the others do.
-/// It holds a version with a bit that says "being written", the number of ids and the first of
-/// them; then come the other ids and the key: the stretch, padded with zeros, its length in the
-/// last byte.
+/// One cache line, a seqlock (Boehm 2012): the first word is written before and after the others.
+/// It holds a version, a bit for "being written", the number of ids and the first id. Then come the
+/// other ids and the key: the stretch, padded with zeros, with its length in the last byte.
 class alignas(64) TokenizerCache::Slot {
  public:
   static constexpr size_t kIds = 9;
 
-  /// Appends the ids of `key`; false where the slot holds another, or is being written.
+  /// Appends the ids of `key`; returns false if the slot holds another key, or is being written.
   bool read(const Key& key, std::vector<int32_t>* ids) const {
     const uint64_t first = words_[0].load(std::memory_order_acquire);
     if ((first & kBusy) != 0) return false;
@@ -29,7 +28,7 @@ class alignas(64) TokenizerCache::Slot {
     if (words_[0].load(std::memory_order_relaxed) != first) return false;
     const size_t count = first & kCount;
     for (size_t i = 0; i < count; ++i) {
-      // Two to a word, the first of all in the upper half of the first word.
+      // Two ids per word; the first id is in the upper half of the first word.
       const size_t half = i + 1;
       ids->push_back(static_cast<int32_t>(found[half / 2] >> (half % 2 * 32)));
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Remembers the ids of short stretches of text.
+// Caches the ids of short stretches of text.
 
 #include <array>
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace bamtrain {
 
-/// A direct-mapped table of fixed size, of one tokenizer, for any number of threads at once: a
-/// later stretch takes the place of an earlier one. Threads never wait: who meets a slot that is
-/// being written does without it.
+/// A direct-mapped table of fixed size for one tokenizer, shared by any number of threads. A later
+/// stretch evicts an earlier one. Threads never wait: a slot that is being written counts as a
+/// miss.
 class TokenizerCache {
  public:
   /// `slots`, a power of two, of 64 bytes each.
@@ -22,11 +22,11 @@ class TokenizerCache {
   TokenizerCache(const TokenizerCache&) = delete;
   TokenizerCache& operator=(const TokenizerCache&) = delete;
 
-  /// Whether `text` is short enough.
+  /// Whether `text` is short enough to be cached.
   static bool keeps(std::string_view text) { return text.size() <= kTextBytes; }
 
   class Place;
-  /// Where the ids of `text` belong. REQUIRES: keeps(text).
+  /// The place for the ids of `text`. REQUIRES: keeps(text).
   Place place_of(std::string_view text);
 
  private:
@@ -41,9 +41,9 @@ class TokenizerCache {
 
 class TokenizerCache::Place {
  public:
-  /// Appends the ids; false where they are not there.
+  /// Appends the ids; returns false if they are not cached.
   bool read(std::vector<int32_t>* ids) const;
-  /// Keeps them, unless they are too many.
+  /// Stores the ids, unless there are too many.
   void write(std::span<const int32_t> ids);
 
  private:

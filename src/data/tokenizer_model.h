@@ -1,6 +1,6 @@
 #pragma once
-// What a tokenizer is made of, whatever its file: implemented by sentencepiece_model.h and
-// byte_pair_model.h, used through tokenizer.h.
+// The interface of a tokenizer's implementation: sentencepiece_model.h and byte_pair_model.h
+// implement it, tokenizer.h uses it.
 
 #include <cstdint>
 #include <string>
@@ -11,10 +11,10 @@ namespace bamtrain {
 
 class TokenizerCache;
 
-/// What becomes of a piece: `normal` ones are made from text, `control` ones stand for no text.
+/// Kind of a vocabulary entry: `normal` ones are made from text, `control` ones stand for no text.
 enum class TokenKind { normal, unknown, control, byte, unused };
 
-/// Facts of a tokenizer; -1: it has no such id. Members as in Tokenizer.
+/// Properties of a tokenizer; -1: no such id. Members as in Tokenizer.
 struct TokenizerFacts {
   int64_t vocab = 0;
   int32_t bos = -1, eos = -1, pad = -1, unknown = -1;
@@ -23,8 +23,7 @@ struct TokenizerFacts {
   bool adds_space = false;
 };
 
-/// Immutable, so every member may be called from any number of threads at once. Ids that are passed
-/// in are of the vocabulary.
+/// Immutable, so every member is thread-safe. REQUIRES: ids passed in are in the vocabulary.
 class TokenizerModel {
  public:
   virtual ~TokenizerModel() = default;

@@ -1,4 +1,4 @@
-// Multiple choice: which continuation of a question is the likeliest.
+// Multiple choice: finds the likeliest continuation of each question.
 
 #include <nlohmann/json.hpp>
 

@@ -18,7 +18,7 @@ size_t first_highest(const std::vector<double>& scores) {
 
 bool is_right(const ChoiceAnswer& a) { return first_highest(a.logprobs) == a.gold; }
 
-/// Each score divided by the choice's size, in characters or tokens.
+/// Divides each score by the choice's size, in characters or tokens.
 bool is_right(const ChoiceAnswer& a, const std::vector<int64_t>& sizes) {
   require(sizes.size() == a.logprobs.size(), "as many sizes as choices");
   std::vector<double> scores = a.logprobs;

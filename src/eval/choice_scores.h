@@ -1,5 +1,5 @@
 #pragma once
-// Metrics of multiple choice and of cloze, from log-likelihoods.
+// Multiple-choice and cloze metrics, from log-likelihoods.
 
 #include <cstdint>
 #include <map>
@@ -13,35 +13,35 @@
 
 namespace bamtrain {
 
-/// How a model answered a question.
+/// A model's scores for one question.
 struct ChoiceAnswer {
   std::vector<double> logprobs;             // of the choices
-  std::vector<int64_t> characters, tokens;  // likewise: code points, and ids; 1 at least
+  std::vector<int64_t> characters, tokens;  // their code points and ids; at least 1
   size_t gold = 0;
-  std::string group;  // empty: none
+  std::string group;  // empty: no group
 };
 
 struct ChoiceScores {
-  ClusteredMean accuracy;      // share of the questions whose likeliest choice is the right one
-  ClusteredMean by_character;  // the same of the choice of the highest logprob / characters
-  ClusteredMean by_token;      // and of logprob / tokens: the lowest mean loss
+  ClusteredMean accuracy;      // share of questions whose likeliest choice is correct
+  ClusteredMean by_character;  // the same, ranked by logprob / characters
+  ClusteredMean by_token;      // ranked by logprob / tokens: the lowest mean loss
 };
 
-/// Of equal choices the first is taken, as numpy.argmax does. Means over questions, whose standard
-/// errors are those of a sample of them (n - 1), as lm-evaluation-harness's: unknown of one.
-/// REQUIRES: a question, finite log-probabilities, choices in each.
+/// Ties go to the first choice, as with numpy.argmax. Means are over questions; standard errors are
+/// of a sample (n - 1), as in lm-evaluation-harness, and unknown for a single question. REQUIRES:
+/// at least one question, finite log-probabilities, choices in each.
 ChoiceScores choice_scores(std::span<const ChoiceAnswer> answers);
 
-/// The same of each group by its name; nothing where there are none. The mean over all questions is
-/// that of these, weighted by their sizes.
+/// The same for each group by name; empty without groups. Their mean, weighted by size, is the mean
+/// over all questions that have a group.
 std::map<std::string, ChoiceScores> scores_by_group(std::span<const ChoiceAnswer> answers);
 
 struct ClozeScores {
-  ClusteredMean accuracy;  // share of the words of which every token is the likeliest
-  ClusteredMean loss;      // -log p(word), nats; exp of it is the perplexity
+  ClusteredMean accuracy;  // share of words whose every token is the likeliest
+  ClusteredMean loss;      // -log p(word), nats; its exp is the perplexity
 };
 
-/// REQUIRES: a word, finite log-probabilities.
+/// REQUIRES: at least one word, finite log-probabilities.
 ClozeScores cloze_scores(std::span<const LogLikelihood> words);
 
 }  // namespace bamtrain

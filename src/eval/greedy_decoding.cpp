@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// The longest first: what takes the most memory and time shows at once.
+/// Longest first: what takes the most memory and time shows at once.
 std::vector<size_t> prompts_by_length(std::span<const Ids> prompts) {
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -24,7 +24,7 @@ std::vector<size_t> prompts_by_length(std::span<const Ids> prompts) {
   return order;
 }
 
-/// Texts of up to `longest` tokens, B side by side.
+/// Decodes batches of up to B texts of up to `longest` tokens.
 class Writer {
  public:
   Writer(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t longest)
@@ -46,7 +46,7 @@ class Writer {
     model_.refresh();
   }
 
-  /// Of prompts of which the first is the longest.
+  /// REQUIRES: the first prompt is the longest.
   std::vector<Ids> write(std::span<const Ids* const> prompts, const GreedyDecodingLimits& limits) {
     read(prompts);
     std::vector<Ids> written(prompts.size());
@@ -89,9 +89,8 @@ class Writer {
     return logits_.slice(0, 0, std::ssize(prompts)).slice(1, 0, of_.config.outputs());
   }
 
-  /// Of each text, of those that have ended too: what their rows read on is of no text. The loss of
-  /// the likeliest is a finite number where all logits are numbers and one is finite, and nowhere
-  /// else.
+  /// The likeliest id for each text. Rows of ended texts also get one, which is ignored. The loss
+  /// of the likeliest id is finite exactly if all logits are numbers and at least one is finite.
   Ids likeliest(size_t texts, int64_t ids, const std::vector<bool>& ended) {
     const auto of_texts = [&](const Tensor& t) {
       return t.slice(0, 0, static_cast<int64_t>(texts));
@@ -119,18 +118,18 @@ class Writer {
   Model model_;
   Tensor logits_;     // (B, O padded) P
   Tensor likeliest_;  // (B) i32
-  Tensor losses_;     // (B) P, of the likeliest
+  Tensor losses_;     // (B) P, loss of the likeliest
   std::vector<char> host_losses_;
 };
 
-/// Of prompts and what is read behind them.
+/// Tokens read: the longest prompt and all new tokens but the last.
 int64_t longest_text(int64_t longest_prompt, int64_t most) { return longest_prompt + most - 1; }
 
 int64_t prompts_at_once(int64_t prompts, int64_t longest) {
   return std::min(prompts, evaluation_batch(longest));
 }
 
-/// What the processes have written. One has the ids of a text, the others zeros: their sum is
+/// The results of all processes. One process has a text's ids, the others zeros, so their sum is
 /// exact.
 class Shared {
  public:
@@ -144,7 +143,7 @@ class Shared {
   }
   void put_nonfinite(size_t text) { slots_[text * stride_] = kNonfinite; }
 
-  /// Error (ExitCode::nonfinite) on all processes where one has met it.
+  /// Throws Error (ExitCode::nonfinite) on all processes if one of them met it.
   std::vector<Ids> sum(const TaskShare& share) {
     share.sum(slots_.data(), std::ssize(slots_));
     std::vector<Ids> out(slots_.size() / stride_);
@@ -164,7 +163,7 @@ class Shared {
  private:
   static constexpr double kNonfinite = -1;
   size_t stride_;
-  std::vector<double> slots_;  // of each text how many ids, then these
+  std::vector<double> slots_;  // for each text the number of its ids, then the ids
 };
 
 }  // namespace
@@ -193,7 +192,7 @@ std::vector<Ids> greedy_decode(std::span<const Ids> prompts, const GreedyDecodin
         for (size_t i = first; i < end; ++i) out.put(order[i], written[i - first]);
       } catch (const Error& e) {
         if (e.code() != ExitCode::nonfinite) throw;
-        out.put_nonfinite(order[first]);  // all processes meet it below
+        out.put_nonfinite(order[first]);  // all processes throw below
       }
     }
     progress(static_cast<double>(end) / static_cast<double>(order.size()));

@@ -11,20 +11,19 @@
 namespace bamtrain {
 
 struct GreedyDecodingLimits {
-  int64_t most = 1;           // tokens of each, 1 at least
-  int64_t ids = 0;            // those below are written, 1 to the model's vocabulary
-  std::vector<int32_t> ends;  // before which a text ends
+  int64_t most = 1;           // most tokens per text, at least 1
+  int64_t ids = 0;            // only ids below are generated; 1 to the model's vocabulary
+  std::vector<int32_t> ends;  // ids that end a text, not included in it
 };
 
-/// Of each prompt what follows it, in their order. Prompts of similar lengths are read and
-/// continued side by side, padded from the left, which none of them sees: what else is asked
-/// changes the last bits of logits at most, where the backend's products round by how many rows
-/// they have; not in fp64. Of equally likely tokens the smallest id is written. Memory is planned
-/// once, for the longest. Processes share the batches: collective, the same for every number of
-/// them. `document_start`: as Model::append's. Error (ExitCode::nonfinite) where a logit of an id
-/// that may be written is NaN or none is finite. REQUIRES: prompts that are not empty; a model that
-/// supports incremental decoding (check_incremental_decoding), as long as the longest prompt and
-/// most - 1 (Network::check_length).
+/// Returns the continuation of each prompt, in order. Prompts of similar lengths are batched, with
+/// masked left padding. Other prompts can change only the last bits of logits, where the backend's
+/// matmul rounding depends on the number of rows; not in fp64. Ties go to the smallest id. Memory
+/// is planned once, for the longest prompt. Processes share the batches: collective, with the same
+/// result for any number of processes. `document_start`: as for Model::append. Throws Error
+/// (ExitCode::nonfinite) if a logit of an allowed id is NaN or no logit is finite. REQUIRES:
+/// non-empty prompts; a model that supports incremental decoding (check_incremental_decoding) of
+/// length longest prompt + most - 1 (Network::check_length).
 std::vector<std::vector<int32_t>> greedy_decode(std::span<const std::vector<int32_t>> prompts,
                                                 const GreedyDecodingLimits& limits,
                                                 const ScoredModel& model,
@@ -32,8 +31,8 @@ std::vector<std::vector<int32_t>> greedy_decode(std::span<const std::vector<int3
                                                 const TaskShare& share,
                                                 const TaskProgress& progress);
 
-/// Memory that it takes beside the master weights for `prompts` of them, the longest of `longest`
-/// ids, and `most` tokens behind each.
+/// Memory used in addition to the master weights, for `prompts` prompts of up to `longest` ids and
+/// `most` new tokens each.
 int64_t greedy_decode_bytes(int64_t longest, int64_t prompts, int64_t most,
                             const ScoredModel& model);
 

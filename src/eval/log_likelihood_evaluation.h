@@ -1,6 +1,6 @@
 #pragma once
-// What choice, cloze and requests have in common: texts of a file behind their contexts, in one
-// part.
+// The common base of choice, cloze and requests: continuations of a file scored given their
+// contexts, in one part.
 
 #include <span>
 #include <string>
@@ -14,7 +14,7 @@ namespace bamtrain {
 
 class LogLikelihoodEvaluation : public TextEvaluation {
  public:
-  /// Nothing is cut: what the model cannot read as a whole is an error.
+  /// Nothing is truncated: a text that is too long for the model is an error.
   void check(size_t part, const ScoredModel& model) const override;
   int64_t bytes(size_t part, const ScoredModel& model) const override;
   nlohmann::ordered_json score(size_t part, TaskSet set, const ScoredModel& model,
@@ -29,12 +29,12 @@ class LogLikelihoodEvaluation : public TextEvaluation {
   int64_t most() const { return request_.samples.value_or(INT64_MAX); }
   /// Errors as RequestEncoder::encode.
   void add(const std::string& context, const std::string& continuation, int64_t line);
-  /// Of the continuation of a request.
+  /// Tokens of the request's continuation.
   int64_t tokens(size_t request) const {
     return std::ssize(requests_[request].ids) - requests_[request].begin;
   }
 
-  /// The row of log-likelihoods, which are finite, in the order of add().
+  /// Returns the row of results; `found` is finite and in the order of add().
   virtual nlohmann::ordered_json row(std::span<const LogLikelihood> found) const = 0;
 
  private:
@@ -42,7 +42,7 @@ class LogLikelihoodEvaluation : public TextEvaluation {
 
   RequestEncoder encoder_;
   std::vector<EncodedRequest> requests_;
-  std::vector<std::string> places_;  // FILE:LINE of each
+  std::vector<std::string> places_;  // FILE:LINE of each request
 };
 
 }  // namespace bamtrain

@@ -19,7 +19,7 @@ bool same(const EncodedRequest& a, const EncodedRequest& b) {
   return a.begin == b.begin && a.ids == b.ids;
 }
 
-/// The longest first: what takes the most memory and time shows at once. Equal ones side by side.
+/// Longest first: what takes the most memory and time shows at once. Duplicates are adjacent.
 std::vector<size_t> requests_by_length(Requests requests) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -31,7 +31,7 @@ std::vector<size_t> requests_by_length(Requests requests) {
   return order;
 }
 
-/// The most requests of one length, which follow each other.
+/// The largest number of consecutive requests with one length.
 int64_t most_of_a_length(Requests requests, std::span<const size_t> order) {
   int64_t most = 0, count = 0;
   for (size_t i = 0; i < order.size(); ++i) {
@@ -43,15 +43,15 @@ int64_t most_of_a_length(Requests requests, std::span<const size_t> order) {
   return most;
 }
 
-/// Rows of what a model reads, what it is to predict and what it gives.
+/// Rows of inputs and targets of a model, and its results.
 struct Rows {
   explicit Rows(int64_t count) : inputs(static_cast<size_t>(count)), targets(inputs.size()) {
     likeliest.resize(inputs.size());
     losses.resize(inputs.size());
   }
 
-  /// `count` ids of a request from `first` on, to rows from `row` on. Its continuation is asked
-  /// for.
+  /// Puts `count` ids of a request, from `first` on, into rows from `row` on. Targets are its
+  /// continuation.
   void put(const EncodedRequest& request, int64_t first, int64_t count, int64_t row) {
     for (int64_t n = first; n < first + count; ++n, ++row) {
       const auto at = static_cast<size_t>(row), id = static_cast<size_t>(n);
@@ -59,12 +59,12 @@ struct Rows {
       targets[at] = n + 1 < request.begin ? kIgnoreIndex : request.ids[id + 1];
     }
   }
-  /// Rows that no result is of.
+  /// Fills rows with padding, without targets.
   void pad(int64_t row, int64_t count) {
     std::fill_n(inputs.begin() + row, count, 0);
     std::fill_n(targets.begin() + row, count, kIgnoreIndex);
   }
-  /// Adds what they give.
+  /// Adds the rows' results.
   void add_to(LogLikelihood* sum, int64_t row, int64_t count) const {
     for (auto i = static_cast<size_t>(row); i < static_cast<size_t>(row + count); ++i) {
       if (targets[i] == kIgnoreIndex) continue;
@@ -77,7 +77,7 @@ struct Rows {
   std::vector<double> losses;
 };
 
-/// Requests of up to T inputs, B of one length at a time, each as a whole.
+/// Reads requests of up to T inputs in one forward pass, up to B of one length at a time.
 class WholeReader {
  public:
   WholeReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
@@ -97,7 +97,7 @@ class WholeReader {
     model_->refresh();
   }
 
-  /// Of requests of one length, to what there is of each of all.
+  /// Reads a batch of requests of one length; adds to their entries of `out`.
   void read(Requests requests, std::span<const size_t> batch, std::span<LogLikelihood> out) {
     const int64_t b = std::ssize(batch), t = inputs_of(requests[batch[0]]);
     for (int64_t row = 0; row < b; ++row) {
@@ -119,8 +119,8 @@ class WholeReader {
   Rows rows_;
 };
 
-/// Contexts side by side, B at most, texts of up to T inputs: each is read once, in pieces, then
-/// what is behind it of one request after the other.
+/// Reads up to B contexts in a batch, of texts of up to T inputs. Each context is prefilled once,
+/// in chunks; then each of its requests in turn reads its suffix.
 class ContextReader {
  public:
   ContextReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
@@ -138,7 +138,7 @@ class ContextReader {
     model_.refresh();
   }
 
-  /// To what there is of each of all requests. REQUIRES: the first context has the most requests.
+  /// Adds to the requests' entries of `out`. REQUIRES: the first context has the most requests.
   void read(Requests requests, std::span<const SharedPrefix> batch, std::span<LogLikelihood> out) {
     prefill_prefixes(requests, batch);
     const size_t rounds = batch[0].requests.size();
@@ -151,7 +151,7 @@ class ContextReader {
   }
 
  private:
-  /// Padded in front.
+  /// Left-padded.
   void prefill_prefixes(Requests requests, std::span<const SharedPrefix> batch) {
     int64_t longest = 0;
     for (const SharedPrefix& c : batch) longest = std::max(longest, c.tokens);
@@ -169,7 +169,7 @@ class ContextReader {
     });
   }
 
-  /// Of each context's request `number`, where there is one, padded behind.
+  /// Reads the suffix of each context's request `number`, if it has one. Right-padded.
   void read_suffixes(Requests requests, std::span<const SharedPrefix> batch, size_t number,
                      std::span<LogLikelihood> out) {
     const auto rest_of = [&](const SharedPrefix& c) {
@@ -178,7 +178,7 @@ class ContextReader {
     int64_t longest = 0;
     for (const SharedPrefix& c : batch) longest = std::max(longest, rest_of(c));
     for_pieces(longest, [&](int64_t at, int64_t n) {
-      /// f(the request, its first row and how many it has) of those that are not at their end.
+      /// Calls f(context, first row, rows) for each suffix that has tokens left.
       const auto for_rests = [&](auto&& f) {
         for (size_t b = 0; b < batch.size(); ++b) {
           const int64_t count = std::clamp<int64_t>(rest_of(batch[b]) - at, 0, n);
@@ -197,7 +197,7 @@ class ContextReader {
     });
   }
 
-  /// f(first, count) of the pieces of so many tokens.
+  /// Calls f(first, count) for each prefill chunk.
   template <class F>
   static void for_pieces(int64_t tokens, F&& f) {
     for (int64_t at = 0; at < tokens; at += kMaxPrefillChunk) {
@@ -212,11 +212,11 @@ class ContextReader {
   Rows rows_;
 };
 
-/// Different requests by how they are read.
+/// Distinct requests by the way they are read.
 struct Plan {
-  std::vector<SharedPrefix> long_ones;  // longer than is read as a whole
-  std::vector<SharedPrefix> shared;     // contexts of several that are not
-  std::vector<size_t> whole;            // the others, the longest first
+  std::vector<SharedPrefix> long_ones;  // too long for one forward pass
+  std::vector<SharedPrefix> shared;     // shorter contexts of several requests
+  std::vector<size_t> whole;            // the others, longest first
 
   Plan(Requests requests, const ScoredModel& model) {
     std::vector<SharedPrefix> contexts;
@@ -241,7 +241,7 @@ struct Plan {
   }
 };
 
-/// Texts side by side, and inputs of the longest of them.
+/// Batch size, and inputs of the longest text.
 struct ReaderSize {
   int64_t B = 0, T = 0;
 };
@@ -251,22 +251,22 @@ ReaderSize size_of(std::span<const SharedPrefix> contexts, Requests requests) {
   if (s.T > 0) s.B = std::min(evaluation_batch(s.T), std::ssize(contexts));
   return s;
 }
-/// Of what is read as a whole, the longest first.
+/// For requests in one forward pass, longest first.
 ReaderSize size_of(std::span<const size_t> order, Requests requests) {
   if (order.empty()) return {};
   const int64_t T = inputs_of(requests[order[0]]);
   return {std::min(evaluation_batch(T), most_of_a_length(requests, order)), T};
 }
 
-/// What is common to all readings of one call.
+/// State shared by all readers of one call.
 struct Reading {
   const ScoredModel& model;
   std::optional<int64_t> document_start;
   Requests requests;
   const TaskShare& share;
-  std::span<LogLikelihood> out;  // of each request, of those that this process reads
+  std::span<LogLikelihood> out;  // by request; zero for those of other processes
   std::function<void(int64_t)> read;
-  int64_t batches = 0;  // so far, of all processes
+  int64_t batches = 0;  // so far, over all processes
 
   void contexts(std::vector<SharedPrefix> contexts) {
     if (contexts.empty()) return;
@@ -304,7 +304,7 @@ struct Reading {
   bool mine() { return batches++ % share.processes == share.rank; }
 };
 
-/// Requests without repetitions, and of each request its number among them.
+/// Requests without duplicates, and the index of each request among them.
 struct Different {
   std::vector<EncodedRequest> requests;
   std::vector<size_t> number;
@@ -321,7 +321,7 @@ Different different_of(Requests requests) {
   return d;
 }
 
-/// Of each request one process has the sums, the others zeros: what they add up to is exact.
+/// One process has a request's sums, the others zeros, so the total is exact.
 void add_shares(const TaskShare& share, std::span<LogLikelihood> of_requests) {
   std::vector<double> sums;
   for (const LogLikelihood& l : of_requests) {

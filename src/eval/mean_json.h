@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of a row of results, each with the standard error of its sampling beside it.
+// Numbers of a row of results, each with its standard error.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-/// NAME, and NAME_error, null where it is unknown.
+/// Sets NAME, and NAME_error, which is null if unknown.
 inline void put_number(nlohmann::ordered_json* row, const std::string& name, double value,
                        const std::optional<double>& error) {
   (*row)[name] = value;

@@ -1,4 +1,4 @@
-// RULER's tasks, against length and depth; or prompts of a file.
+// RULER's tasks against length and depth, or prompts from a file.
 
 #include <fmt/format.h>
 
@@ -22,15 +22,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int64_t kSamples = 500;        // RULER's, at each length
-constexpr int64_t kSamplesOfDepth = 25;  // where there are depths
+constexpr int64_t kSamples = 500;        // RULER's, per length
+constexpr int64_t kSamplesOfDepth = 25;  // per depth, if depths are set
 constexpr int64_t kTokensOfFile = 128;
 
 /// The prompts of one part.
 class Prompts {
  public:
   virtual ~Prompts() = default;
-  /// Ids of the longest and how many there are, at the most; tokens of an answer.
+  /// Upper bounds: ids of the longest prompt, prompts, tokens of an answer.
   struct Size {
     int64_t longest = 0, prompts = 0, most = 1;
   };
@@ -40,11 +40,11 @@ class Prompts {
   virtual std::vector<ordered_json> texts() const = 0;
 };
 
-/// What all prompts of a request have in common.
+/// Settings common to all prompts of a request.
 struct RulerRequest {
   const HaystackText* haystack = nullptr;
   int64_t depths = 0;   // 0: RULER's own
-  int64_t samples = 0;  // at each length, or at each depth there
+  int64_t samples = 0;  // per length, or per length and depth
   int64_t tokens = 0;   // of an answer; 0: RULER's
   TextIds ids;
 };
@@ -97,14 +97,14 @@ class RulerPrompts final : public Prompts {
 
  private:
   int64_t most() const { return request_.tokens > 0 ? request_.tokens : own_tokens_; }
-  /// Numbered through all depths, so that no two have the same needle.
+  /// Numbered across all depths, so that no two share a needle.
   TextPrompt prompt(int64_t i) const {
     return sets_[static_cast<size_t>(i / request_.samples)].prompt(i);
   }
 
   TextTaskPart part_;
   RulerRequest request_;
-  std::vector<PromptSet> sets_;  // of each depth
+  std::vector<PromptSet> sets_;  // by depth
   int64_t own_tokens_ = 0;
 };
 
@@ -181,7 +181,7 @@ class NeedleEvaluation final : public TextEvaluation {
     check_incremental_decoding(model.config);
     const TextTaskPart& p = parts_[part];
     const Prompts::Size size = prompts(part).size();
-    // While a run trains there are others, which may not fit where these barely do.
+    // Validation during training draws other prompts, which may not fit where these barely do.
     if (p.length) RulerPrompts(p, ruler_request(), seed(TaskSet::select));
     check_text_length(size.longest + size.most - 1,
                       p.task + (p.length ? fmt::format(" at {}", *p.length) : ""), model);
@@ -230,7 +230,7 @@ class NeedleEvaluation final : public TextEvaluation {
   uint64_t seed(TaskSet set) const {
     return set == TaskSet::test ? request_.seed : Rng(request_.seed, "eval.niah.select").bits(0);
   }
-  /// Made when they are first asked for: how many words fit takes a search.
+  /// Created on first use: finding how many words fit takes a search.
   const Prompts& prompts(size_t part) const {
     std::unique_ptr<Prompts>& p = prompts_[part];
     if (!p && file_.empty()) {
@@ -245,7 +245,7 @@ class NeedleEvaluation final : public TextEvaluation {
   std::optional<HaystackText> haystack_;
   std::vector<TextPrompt> of_file_;
   int64_t depths_ = 0, samples_ = 0;
-  mutable std::vector<std::unique_ptr<Prompts>> prompts_;  // of each part
+  mutable std::vector<std::unique_ptr<Prompts>> prompts_;  // by part
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ std::vector<int64_t> doubled(int64_t from, int64_t to) {
   return out;
 }
 
-/// DAPE's 20 batches of windows. Error for a length that its table has not.
+/// Windows in DAPE's 20 batches. Throws Error for a length missing from its table.
 int64_t windows_of_dape(int64_t length) {
   constexpr int64_t kBatches = 20, kProcesses = 8;
   struct Row {

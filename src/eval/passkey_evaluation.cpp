@@ -1,4 +1,4 @@
-// BAM's number in the midst of filler, against length and depth.
+// BAM's passkey task: retrieval of a number inside filler text, against length and depth.
 
 #include <fmt/format.h>
 

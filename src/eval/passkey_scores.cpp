@@ -25,7 +25,7 @@ Symbols with_given(const PasskeyPrompt& p) {
   return ids;
 }
 
-/// Of each prompt, how many of the digits that are asked for are right.
+/// Number of correct requested digits of each prompt, with teacher forcing.
 std::vector<int64_t> right_behind_right_ones(const std::vector<PasskeyPrompt>& prompts,
                                              int64_t length, const ScoredModel& model,
                                              std::optional<int64_t> document_start,

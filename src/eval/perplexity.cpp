@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-/// The losses of targets, which are clustered by document or stretch.
+/// Losses of targets, clustered by document or stretch.
 class Losses {
  public:
   Losses(const PerplexityRequest& request, size_t clusters)
@@ -25,7 +25,7 @@ class Losses {
     bytes_ += bytes[static_cast<size_t>(target)];
   }
 
-  /// What a protocol's result says of them.
+  /// Their row of a protocol's result.
   nlohmann::ordered_json result() const;
 
  private:
@@ -52,7 +52,7 @@ nlohmann::ordered_json Losses::result() const {
   return row;
 }
 
-/// Mean losses by position, of windows of one length.
+/// Mean losses by position, over windows of one length.
 class PositionLosses {
  public:
   explicit PositionLosses(int64_t positions)
@@ -79,7 +79,7 @@ class PositionLosses {
   std::vector<Cluster> means_;
 };
 
-/// What is asked for of one length.
+/// The requested results of one length.
 struct Sums {
   Sums(const PerplexityRequest& r, int64_t length, size_t clusters)
       : all(r, clusters), last(r, clusters) {

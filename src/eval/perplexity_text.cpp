@@ -45,7 +45,7 @@ void check_options(const PerplexityRequest& r) {
               std::to_string(found), "lower --count, or evaluate more data");
 }
 
-/// Keeps the first so many as the request says. Error where there are fewer.
+/// Keeps the requested number of documents. Throws Error if there are fewer.
 void take_count(const ShardSet& shards, const PerplexityRequest& r, const std::string& of_what,
                 std::vector<DocumentSpan>* documents) {
   const std::optional<int64_t> count = r.count_at(0);
@@ -80,7 +80,7 @@ std::vector<DocumentSpan> long_documents(const ShardSet& shards, const Perplexit
   return out;
 }
 
-/// Documents of 2 tokens, of which one is a target, up to the longest length.
+/// Documents of 2 tokens (one target) up to the longest length.
 std::vector<DocumentSpan> short_documents(const ShardSet& shards, const PerplexityRequest& r,
                                           DocumentCounts* counts) {
   std::vector<DocumentSpan> out = shards.documents(r.document_start);
@@ -121,7 +121,7 @@ std::vector<DocumentSpan> stretches_of(const ShardSet& shards, const PerplexityR
   return {};
 }
 
-/// Lengths of the text's documents, or of packed text the one of it all.
+/// Lengths of the text's documents, or the total length of packed text.
 std::vector<int64_t> text_lengths(const ShardSet& shards, const PerplexityRequest& r) {
   const bool packed = r.text == PerplexityText::packed;
   std::vector<int64_t> out;
@@ -136,7 +136,7 @@ std::vector<int64_t> text_lengths(const ShardSet& shards, const PerplexityReques
   return out;
 }
 
-/// How many windows of `per` targets each a request for so many targets reads; 0: all.
+/// Number of windows of `per` targets that a limit of max_tokens allows; max_tokens 0: all.
 size_t most_windows(int64_t max_tokens, int64_t per) {
   return max_tokens == 0 ? std::numeric_limits<size_t>::max()
                          : static_cast<size_t>(ceil_div(max_tokens, per));
@@ -169,7 +169,7 @@ std::optional<int64_t> PerplexityRequest::count_at(size_t n) const {
 std::string leave_out_lengths(const ShardSet& shards, PerplexityRequest* request) {
   const std::vector<int64_t> before = request->lengths, counts = request->counts;
   const bool each_counted = counts.size() > 1;
-  if (each_counted && counts.size() != before.size()) return "";  // refused by all who read it
+  if (each_counted && counts.size() != before.size()) return "";  // every reader refuses it
   const std::vector<int64_t> texts = text_lengths(shards, *request);
   const int64_t longest = texts.empty() ? 0 : *std::max_element(texts.begin(), texts.end());
   const bool is_short = request->text == PerplexityText::short_documents;
@@ -178,7 +178,7 @@ std::string leave_out_lengths(const ShardSet& shards, PerplexityRequest* request
   std::vector<std::string> left_out;
   for (size_t n = 0; n < before.size(); ++n) {
     const int64_t from = n > 0 ? before[n - 1] : 1;
-    // A window has a target more than inputs; a short document is read whole.
+    // A window has one more target than inputs; a short document is read whole.
     const bool any = is_short ? std::any_of(texts.begin(), texts.end(),
                                             [&](int64_t t) { return t > from && t <= before[n]; })
                               : before[n] < longest;
@@ -221,7 +221,7 @@ EvaluatedText::EvaluatedText(const ShardSet& shards, const PerplexityRequest& re
 }
 
 int64_t EvaluatedText::windows_of_packed(int64_t length) const {
-  // The last target of a window is the first token of the next, or one of its own.
+  // The last target of a window is the next window's first token or, if apart, its own.
   const int64_t usable = stream_.tokens() - (request_.apart ? 0 : 1);
   return std::max<int64_t>(usable, 0) / stride(length);
 }
@@ -238,7 +238,7 @@ std::vector<Pass> EvaluatedText::passes(size_t n) const {
     case PerplexityText::beginnings:
     case PerplexityText::packed: {
       Pass pass = pass_of_windows(n);
-      if (pass.windows.empty()) return {};  // bins are of the longest length alone
+      if (pass.windows.empty()) return {};  // bins only use the longest length
       return {std::move(pass)};
     }
     case PerplexityText::short_documents:
@@ -248,9 +248,9 @@ std::vector<Pass> EvaluatedText::passes(size_t n) const {
   return {};
 }
 
-/// Of `documents`: (a) every longest stretch of every document, cut into windows of the length.
-/// Where the longest is no multiple of it, the last window ends with the stretch and counts its new
-/// targets only. (b) the window that ends with each longest stretch.
+/// For `documents`: (a) cuts every stretch of the longest length into windows of this length. If it
+/// is not a multiple, the last window ends with the stretch and counts only its new targets. (b)
+/// takes the window at the end of each such stretch.
 std::vector<Pass> EvaluatedText::passes_of_stretches(size_t n) const {
   const int64_t length = request_.lengths[n], longest = request_.lengths.back();
   const size_t most = most_windows(request_.max_tokens, longest);
@@ -275,7 +275,7 @@ std::vector<Pass> EvaluatedText::passes_of_stretches(size_t n) const {
   }
   const bool windows = request_.asks_for("windows");
   std::vector<Pass> out;
-  // Windows of the longest length are the one pass of protocol (c).
+  // Windows of the longest length also serve protocol (c).
   const bool by_position = request_.asks_for("bins") || request_.positions > 0;
   if (windows || (by_position && length == longest)) {
     all.name = windows ? "windows" : "bins";
@@ -290,7 +290,7 @@ std::vector<Pass> EvaluatedText::passes_of_stretches(size_t n) const {
   return out;
 }
 
-/// Of `beginnings` and of packed text the windows of all protocols are the same.
+/// For `beginnings` and packed text, all protocols use the same windows.
 Pass EvaluatedText::pass_of_windows(size_t n) const {
   const int64_t length = request_.lengths[n], longest = request_.lengths.back();
   const bool by_position =

@@ -1,5 +1,5 @@
 #pragma once
-// How much of what prompts ask for is in what a model writes behind them: RULER's score.
+// RULER's score: how many of the expected answers occur in a model's continuations.
 
 #include <optional>
 #include <span>
@@ -12,23 +12,24 @@
 
 namespace bamtrain {
 
-/// Prompts as a model reads them.
+/// Prompts as token ids.
 struct RecallPrompts {
   std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<std::string>> references;  // of each, one at least
-  int64_t most = 1;                                  // tokens of an answer
-  bool any = false;  // whether any of the references will do: string_match_any()
+  std::vector<std::vector<std::string>> references;  // at least one per prompt
+  int64_t most = 1;                                  // most tokens of an answer
+  bool any = false;  // any single reference suffices: string_match_any()
 
-  /// Reads the text as Prompt does (eval/generate.h); errors as there.
+  /// Encodes the text as Prompt does (eval/generate.h); the same errors.
   void add(const TextPrompt& prompt, const Tokenizer& tokenizer,
            std::optional<int64_t> document_start, const std::string& where);
-  /// Ids of the longest.
+  /// Number of ids of the longest prompt.
   int64_t longest() const;
 };
 
-/// Of each prompt the string_match(), or that of any, of its greedy continuation, which ends after
-/// `most` tokens, at an id that begins a document and at the tokenizer's EOS; ids past the
-/// tokenizer's are not written. Errors and what is required as greedy_decode().
+/// Returns string_match(), or string_match_any(), of each prompt's greedy continuation. A
+/// continuation ends after `most` tokens, at the document-start id or at the tokenizer's EOS. Ids
+/// outside the tokenizer's vocabulary are never generated. Errors and requirements: as
+/// greedy_decode().
 std::vector<double> recalls(const RecallPrompts& prompts, const Tokenizer& tokenizer,
                             const ScoredModel& model, std::optional<int64_t> document_start,
                             const TaskShare& share, const TaskProgress& progress);

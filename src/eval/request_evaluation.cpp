@@ -1,4 +1,4 @@
-// Texts behind contexts: the last words of passages (cloze), and whatever is asked for (requests).
+// Continuations of contexts: the last words of passages (cloze), and arbitrary requests.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -52,7 +52,7 @@ class ClozeEvaluation final : public RequestEvaluation {
   }
 };
 
-/// "answers": of each line of the file {"logprob", "is_greedy", "tokens"}.
+/// "answers": {"logprob", "is_greedy", "tokens"} for each line of the file.
 class RequestsEvaluation final : public RequestEvaluation {
  public:
   RequestsEvaluation(const TextTaskRequest& r, const TextIds& ids)

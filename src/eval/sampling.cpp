@@ -17,7 +17,7 @@ Sampler::Sampler(const Sampling& sampling, const Rng& rng) : sampling_(sampling)
 int32_t Sampler::draw(std::span<const double> logits, uint64_t index) {
   require(!logits.empty(), "a logit");
   const size_t likeliest = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) -
-                                               logits.begin());  // the first of equals
+                                               logits.begin());  // ties: the first
   const double most = logits[likeliest];
   const bool numbers =
       std::none_of(logits.begin(), logits.end(), [](double z) { return std::isnan(z); });
@@ -39,13 +39,13 @@ int32_t Sampler::draw(std::span<const double> logits, uint64_t index) {
     left -= c.weight;
     if (left < 0) return c.id;
   }
-  // What was subtracted may sum to a rounding less than the total.
+  // Rounding may make the subtracted weights sum to less than the total.
   return std::find_if(candidates_.rbegin(), candidates_.rend(),
                       [](const Candidate& c) { return c.weight > 0; })
       ->id;
 }
 
-/// Leaves what top_k, top_p and min_p do.
+/// Applies top_k, top_p and min_p.
 void Sampler::keep_likeliest() {
   if (sampling_.top_k == 0 && sampling_.top_p == 1 && sampling_.min_p == 0) return;
   const auto n = static_cast<int64_t>(candidates_.size());

@@ -1,5 +1,5 @@
 #pragma once
-// The next token from a model's logits.
+// Draws the next token from a model's logits.
 
 #include <cstdint>
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace bamtrain {
 
-/// Which tokens may follow and how likely each is, in this order:
-///   temperature  p = softmax(logits / temperature); 0: the likeliest token, nothing is drawn
-///   top_k        the k likeliest; 0: all
-///   top_p        of these the fewest, likeliest first, that have top_p of their sum (nucleus
+/// Sampling settings, applied in this order:
+///   temperature  p = softmax(logits / temperature); 0: always the likeliest token
+///   top_k        keep the k likeliest; 0: all
+///   top_p        keep the fewest of these, likeliest first, that have top_p of their sum (nucleus
 ///                sampling, Holtzman et al. 2020); 1: all
-///   min_p        of these the ones at least min_p times as likely as the likeliest (Nguyen et al.
+///   min_p        keep those at least min_p times as likely as the likeliest (Nguyen et al.
 ///                2024); 0: all
-/// Of equally likely tokens the one with the smaller id comes first.
+/// Ties go to the smaller id.
 struct Sampling {
   double temperature = 1;
   int64_t top_k = 0;
@@ -29,8 +29,8 @@ class Sampler {
   /// REQUIRES: temperature >= 0 and finite, top_k >= 0, 0 < top_p <= 1, 0 <= min_p <= 1.
   Sampler(const Sampling& sampling, const Rng& rng);
 
-  /// A token, a pure function of (logits, rng, index). In fp64. Error (ExitCode::nonfinite) where a
-  /// logit is NaN or none is finite. REQUIRES: at least one logit.
+  /// Draws a token, a pure function of (logits, rng, index), in fp64. Throws Error
+  /// (ExitCode::nonfinite) if a logit is NaN or no logit is finite. REQUIRES: at least one logit.
   int32_t draw(std::span<const double> logits, uint64_t index);
 
  private:

@@ -13,16 +13,16 @@ namespace {
 using Requests = std::span<const EncodedRequest>;
 
 constexpr size_t kMostRequests = 64;
-constexpr int64_t kLeastSpared = 4;  // one of so many tokens
+constexpr int64_t kLeastSpared = 4;  // at least 1/4 of the tokens
 
 int64_t common_beginning(const EncodedRequest& a, const EncodedRequest& b) {
   const auto end = std::mismatch(a.ids.begin(), a.ids.end(), b.ids.begin(), b.ids.end());
   return end.first - a.ids.begin();
 }
 
-/// A run of neighbours in the order of their ids, as it takes one more at a time.
+/// Consecutive requests, in the order of their ids; grows by one request at a time.
 struct Run {
-  int64_t tokens;  // that all begin with
+  int64_t tokens;  // length of the common prefix
   int64_t inputs, longest;
   int64_t count = 1;
 
@@ -37,7 +37,7 @@ struct Run {
   int64_t spared() const { return (count - 1) * tokens; }
 };
 
-/// What a batch takes: its padding as well.
+/// Size of a batch, including padding.
 class Batch {
  public:
   explicit Batch(Requests requests) : requests_(requests) {}
@@ -52,18 +52,18 @@ class Batch {
     real_ += inputs_of(context, requests_);
   }
   int64_t count() const { return count_; }
-  /// That are computed.
+  /// Tokens that are computed.
   int64_t tokens() const {
     return count_ * std::accumulate(rests_.begin(), rests_.end(), beginning_);
   }
   int64_t padding() const { return tokens() - real_; }
-  /// Of a text, at its longest.
+  /// Tokens of the longest padded text.
   int64_t longest() const { return beginning_ + rests_[0]; }
 
  private:
   Requests requests_;
   int64_t count_ = 0, beginning_ = 0, real_ = 0;
-  std::vector<int64_t> rests_;  // of each round the longest
+  std::vector<int64_t> rests_;  // longest suffix of each round
 };
 
 }  // namespace
@@ -86,10 +86,10 @@ std::vector<SharedPrefix> shared_prefixes(Requests requests, int64_t longest_suf
     return std::tie(requests[i].ids, requests[i].begin) <
            std::tie(requests[j].ids, requests[j].begin);
   });
-  std::vector<int64_t> in_common(order.size());  // with the one before
+  std::vector<int64_t> in_common(order.size());  // with the previous request
   for (size_t n = 1; n < order.size(); ++n) in_common[n] = common_beginning(at(n - 1), at(n));
 
-  // From each on, the most tokens that are spared and where the run ends that it begins.
+  // Dynamic program, by first request: most tokens saved from there on, and the end of its run.
   struct Best {
     int64_t spared = 0;
     size_t end = 0;
@@ -122,12 +122,12 @@ std::vector<SharedPrefix> shared_prefixes(Requests requests, int64_t longest_suf
 
 std::vector<std::vector<SharedPrefix>> prefix_batches(std::vector<SharedPrefix> contexts,
                                                       Requests requests, int64_t most) {
-  constexpr int64_t kLeastTokens = 2048, kMostPadding = 8;  // one of so many tokens
+  constexpr int64_t kLeastTokens = 2048, kMostPadding = 8;  // at most 1/8 padding
   int64_t longest = 0;
   for (const SharedPrefix& c : contexts) {
     longest = std::max(longest, c.tokens + longest_suffix(c, requests));
   }
-  // What shapes a batch, the most of it first: rounds, their length, that of the beginnings.
+  // What determines a batch's shape, most important first: rounds, suffix length, prefix length.
   const auto shape = [&](const SharedPrefix& c) {
     return std::tuple(c.requests.size(), longest_suffix(c, requests), c.tokens);
   };

@@ -47,7 +47,7 @@ double task_bleu(const TaskRequest& request, int64_t length, const ModelConfig& 
     const auto begin = std::find_if(e.targets.begin(), e.targets.end(),
                                     [](int32_t t) { return t != kIgnoreIndex; });
     const auto prompt = static_cast<size_t>(begin - e.targets.begin()) + 1;
-    const Symbols reference(begin, e.targets.end() - 1);  // without its end
+    const Symbols reference(begin, e.targets.end() - 1);  // without the terminator
     Symbols written;
     text.clear();
     int32_t next = likeliest(text.append({e.inputs.data(), prompt}));

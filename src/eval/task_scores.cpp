@@ -19,7 +19,8 @@ namespace {
 
 std::string name_of(TaskSet set) { return set == TaskSet::test ? "test" : "select"; }
 
-/// `drawn`: positions are drawn; a power of two that divides kPublishedBatch.
+/// Sequences per batch. `drawn`: positions are randomized; then a power of two that divides
+/// kPublishedBatch.
 int64_t examples_at_once(const TaskRequest& request, int64_t T, bool drawn) {
   const int64_t most = evaluation_batch(T);
   if (!drawn) return std::min(most, request.samples);
@@ -105,7 +106,8 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   std::vector<double> losses(N);
   const Rng position_rng(request.seed, "positions." + name_of(set) + "." + std::to_string(length));
   std::vector<int32_t> positions(drawn ? static_cast<size_t>(model->draws()) * N : 0);
-  // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
+  // One slot per sequence, filled by one process and zero elsewhere: the sum over processes is
+  // exact.
   std::vector<SequenceSums> slots(static_cast<size_t>(request.samples));
   const int64_t batches = ceil_div(request.samples, B);
   for (int64_t batch = share.rank; batch < batches; batch += share.processes) {

@@ -1,5 +1,6 @@
 #pragma once
-// A task at lengths that were not trained: loss, accuracy and exact match against source length.
+// Evaluates a task at lengths outside of training: loss, accuracy and exact match against source
+// length.
 
 #include <cstdint>
 #include <functional>
@@ -11,17 +12,17 @@
 
 namespace bamtrain {
 
-/// Progress of a long evaluation: the share of a length that is done.
+/// Progress of a long evaluation: share of a length done.
 using TaskProgress = std::function<void(double)>;
 
-/// Which of a length's sequences a process takes, and how what they give meets.
+/// How processes divide the sequences of a length and combine their results.
 struct TaskShare {
   int rank = 0, processes = 1;
-  /// The sum over all processes, in place; called with one process too.
+  /// Sums over all processes, in place; also called with a single process.
   std::function<void(double* values, int64_t count)> sum = [](double*, int64_t) {};
 };
 
-/// Sequences of which results are, and those by which a checkpoint is chosen while a run goes on.
+/// test: sequences for results; select: sequences for choosing a checkpoint during training.
 enum class TaskSet { test, select };
 
 /// A trained model in memory.
@@ -33,31 +34,33 @@ struct ScoredModel {
   const Tensor& master_weights;
 };
 
-/// Error (ExitCode::config) for a model that would count the padding behind texts and sequences.
+/// Throws Error (ExitCode::config) for a model that would count the padding after texts and
+/// sequences.
 void check_padded(const ModelConfig& config);
 
-/// Everything that score_task would refuse of a request, before any time is spent. Error
-/// (ExitCode::usage) for lengths that the task has not, for a task whose ids the model has not or
-/// whose positions read all others, and as Network::check_length.
+/// Checks everything that score_task would refuse, before any time is spent. Throws Error
+/// (ExitCode::usage) for lengths outside the task's range, for more ids or classes than the model
+/// has, and for a task and model that differ in kind (items or tokens) or in causality. Errors also
+/// as Network::check_length and check_padded.
 void check_task_request(const TaskRequest& request, const ScoredModel& model);
 
-/// Evaluates the model on `request.samples` sequences of one length, those of the set and the seed:
-/// the same for every model. Answers are the likeliest token at each place behind the right ones
-/// before it (tasks/score.h). The accuracy of a task with a terminator is the mean over batches of
-/// 64 sequences, as the Chomsky benchmark's is. Positions that the model draws in evaluation are
-/// functions of the seed, the set, the length and the sequence's number, or that of its batch
-/// of 64. Collective; the same bits for every number of processes.
+/// Evaluates the model on `request.samples` sequences of one length, drawn from the set and the
+/// seed and thus the same for every model. Answers are the likeliest token at each position given
+/// the right ones before it (tasks/score.h). The accuracy of a task with a terminator is the mean
+/// over batches of 64 sequences, as in the Chomsky benchmark. Randomized positions in evaluation
+/// are functions of the seed, the set, the length and the sequence's number, or that of its batch
+/// of 64. Collective; bitwise identical for any number of processes. Returns
 /// {"loss", "loss_error", "accuracy", "accuracy_error", "exact_match", "exact_match_error",
-///  "targets", "sequences"}; errors as core/clustered_mean.h, by sequence, null where unknown.
-/// REQUIRES: check_task_request accepts the request, which has the length.
+///  "targets", "sequences"}; errors as core/clustered_mean.h, by sequence, null if unknown.
+/// REQUIRES: check_task_request accepts the request, which includes the length.
 nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, TaskSet set,
                                   const ScoredModel& model, const TaskShare& share,
                                   const TaskProgress& progress);
 
-/// The sequences of that length.
+/// The task's sequences of that length.
 Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set);
 
-/// Memory that it takes beside the master weights for the longest of the lengths.
+/// Memory used in addition to the master weights, for the longest length.
 int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& model);
 
 }  // namespace bamtrain

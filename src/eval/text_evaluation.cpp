@@ -26,7 +26,7 @@ std::vector<nlohmann::ordered_json> TextEvaluation::texts(size_t) const {
 }
 
 void check_texts_fit(int64_t texts, int64_t length) {
-  constexpr int64_t kBytesOfToken = 16;  // a string and its line, of English mostly half as long
+  constexpr int64_t kBytesOfToken = 16;  // a string and its line; English mostly needs half
   try {
     host_memory().check_fits(
         checked_mul(texts, checked_mul(length, kBytesOfToken, "samples"), "samples"));

@@ -1,6 +1,6 @@
 #pragma once
-// Tasks of texts (tasks/text_task.h): what a model does with texts in ids of its tokenizer. A part
-// after the other is measured, each of them a row of numbers.
+// Text tasks (tasks/text_task.h): evaluates a model on tokenized texts, part by part. Each part
+// gives a row of numbers.
 
 #include <cstdint>
 #include <memory>
@@ -15,9 +15,9 @@
 
 namespace bamtrain {
 
-/// How texts become ids.
+/// How to tokenize texts.
 struct TextIds {
-  const Tokenizer& tokenizer;             // outlives what is made with it
+  const Tokenizer& tokenizer;             // must outlive everything made with it
   std::optional<int64_t> document_start;  // the id that begins a document, if any
 };
 
@@ -29,28 +29,28 @@ class TextEvaluation {
   const TextIds& ids() const { return ids_; }
   /// As parts_of(request()).
   const std::vector<TextTaskPart>& parts() const { return parts_; }
-  /// {"task", <its options>} and the SHA-256 of its files, without the tokenizer, which has one of
-  /// its own: what rows are of, beside the model, the samples and the seed.
+  /// {"task", <its options>} and the SHA-256 of its files; with model, samples and seed this
+  /// identifies the rows. Omits the tokenizer, which has its own hash.
   virtual nlohmann::ordered_json facts() const = 0;
-  /// Prompts at each length, or of the file.
+  /// Number of prompts per length, or in the file.
   virtual int64_t samples() const = 0;
-  /// Of rows with cells by depth, how many; 0: there are none.
+  /// Number of depths in rows with cells by depth; 0: no cells.
   virtual int64_t depths() const { return 0; }
 
-  /// The texts that score(part, TaskSet::test, ...) asks, in its order: each {"task", "length"
-  /// where it has one, "depth" where there are, "input", "outputs"}, as prompts/prompt_file.h reads
-  /// them. REQUIRES: a task that draws them.
+  /// The texts of score(part, TaskSet::test, ...), in its order: each {"task", "length" and "depth"
+  /// if any, "input", "outputs"}, as read by prompts/prompt_file.h. REQUIRES: a task that draws
+  /// texts.
   virtual std::vector<nlohmann::ordered_json> texts(size_t part) const;
 
-  /// Error for what would be refused of a part before anything is computed: at "{KEY}" what only a
-  /// tokenizer tells (ExitCode::config), texts that the model does not know (config).
+  /// Checks a part before anything is computed. Throws Error (ExitCode::config): at "{KEY}" for
+  /// what only a tokenizer can tell, and for texts that are too long for the model.
   virtual void check(size_t part, const ScoredModel& model) const = 0;
-  /// Memory that score() takes beside the master weights.
+  /// Memory of score() in addition to the master weights.
   virtual int64_t bytes(size_t part, const ScoredModel& model) const = 0;
-  /// A row: its numbers are those of the task, NAME and NAME_error. What is drawn is other in
-  /// TaskSet::select, examples of a file are the same. Collective; the same bits for every number
-  /// of processes. Error (ExitCode::nonfinite) where log-likelihoods or logits are no numbers, on
-  /// all processes. REQUIRES: check().
+  /// Returns a row with the task's numbers, NAME and NAME_error. TaskSet::select draws other
+  /// prompts; examples from a file are the same. Collective; bitwise identical for any number of
+  /// processes. Throws Error (ExitCode::nonfinite) on all processes if log-likelihoods or logits
+  /// are not finite. REQUIRES: check().
   virtual nlohmann::ordered_json score(size_t part, TaskSet set, const ScoredModel& model,
                                        const TaskShare& share,
                                        const TaskProgress& progress) const = 0;
@@ -68,19 +68,20 @@ class TextEvaluation {
   std::vector<TextTaskPart> parts_;
 };
 
-/// Reads the files that it names. Errors: at "{KEY}" (config) what the tokenizer has not; of files,
-/// those of prompts/ that read them. REQUIRES: check_text_options() accepts the request.
+/// Opens the evaluation and reads its files. Errors: at "{KEY}" (config) for what the tokenizer
+/// lacks; for files, those of their readers in prompts/. REQUIRES: check_text_options() accepts the
+/// request.
 std::unique_ptr<TextEvaluation> open_text_evaluation(const TextTaskRequest& request,
                                                      const TextIds& ids);
 
-/// Error (ExitCode::device) where so many texts of up to `length` tokens, each as a string and in
-/// the line that holds it, do not fit in memory.
+/// Throws Error (ExitCode::device) if `texts` texts of up to `length` tokens, each held as a string
+/// and in its line, do not fit in memory.
 void check_texts_fit(int64_t texts, int64_t length);
 
-/// Error (ExitCode::config) where the model knows no text of `tokens`, which `what` has.
+/// Throws Error (ExitCode::config) if the model does not support `tokens` tokens, which `what` has.
 void check_text_length(int64_t tokens, const std::string& what, const ScoredModel& model);
 
-// One for each task, of which open_text_evaluation() chooses.
+// Factories, one per task; open_text_evaluation() chooses one.
 std::unique_ptr<TextEvaluation> passkey_evaluation(const TextTaskRequest& r, const TextIds& ids);
 std::unique_ptr<TextEvaluation> needle_evaluation(const TextTaskRequest& r, const TextIds& ids);
 std::unique_ptr<TextEvaluation> choice_evaluation(const TextTaskRequest& r, const TextIds& ids);

@@ -12,7 +12,7 @@ TextStream::TextStream(std::vector<std::string> stops) : stops_(std::move(stops)
   for (const std::string& s : stops_) {
     require(!s.empty() && first_invalid_utf8(s) == std::string_view::npos, "stop strings of text");
   }
-  // The longest first.
+  // Longest first.
   std::sort(stops_.begin(), stops_.end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
 }
@@ -23,7 +23,7 @@ std::string TextStream::add(std::string_view bytes) {
   while (at < bytes_.size() && !stopped_) {
     const Utf8Character c = utf8_character_at(bytes_, at);
     const bool may_begin_one = c.code >= 0xC2 && c.code <= 0xF4;
-    if (!c.valid && may_begin_one && at + c.bytes == bytes_.size()) break;  // the rest may follow
+    if (!c.valid && may_begin_one && at + c.bytes == bytes_.size()) break;  // may be incomplete
     take(c.valid ? std::string_view(bytes_).substr(at, c.bytes) : "\xEF\xBF\xBD");
     at += c.bytes;
   }
@@ -40,7 +40,7 @@ std::string TextStream::finish() {
   return std::exchange(text_, "");
 }
 
-/// Adds a whole character, and removes the stop string that it completes.
+/// Appends a whole character, and removes a stop string that it completes.
 void TextStream::take(std::string_view character) {
   text_.append(character);
   for (const std::string& s : stops_) {
@@ -51,7 +51,7 @@ void TextStream::take(std::string_view character) {
   }
 }
 
-/// How many bytes at the end of the text are the longest beginning of a stop string.
+/// Length in bytes of the longest suffix of the text that is a prefix of a stop string.
 size_t TextStream::possible_stop() const {
   size_t longest = 0;
   for (const std::string& s : stops_) {

@@ -1,5 +1,5 @@
 #pragma once
-// Text that arrives in pieces of bytes and may be shown: whole characters, up to a stop string.
+// Turns a stream of bytes into text that may be shown: whole characters, up to a stop string.
 
 #include <string>
 #include <string_view>
@@ -7,20 +7,20 @@
 
 namespace bamtrain {
 
-/// Ill-formed UTF-8 becomes U+FFFD (replace_invalid_utf8). The text ends before the stop string
-/// that is complete first; of several complete at once the longest counts. However the bytes are
-/// cut into pieces, what is shown in all is the same.
+/// Invalid UTF-8 becomes U+FFFD (replace_invalid_utf8). The text ends before the first stop string
+/// to be completed; of several completed together, the longest counts. The total output does not
+/// depend on how the bytes are split.
 class TextStream {
  public:
-  /// REQUIRES: each in valid UTF-8, none empty.
+  /// REQUIRES: stops are valid UTF-8 and not empty.
   explicit TextStream(std::vector<std::string> stops);
 
-  /// What may be shown now. Held back: the bytes of an unfinished character and what may be the
-  /// beginning of a stop string.
+  /// Returns the text that may be shown now. Holds back the bytes of an incomplete character and a
+  /// possible prefix of a stop string.
   std::string add(std::string_view bytes);
-  /// What was held back, where the text ends here.
+  /// Ends the text; returns what was held back.
   std::string finish();
-  /// Whether a stop string has ended the text: nothing is shown any more.
+  /// Whether a stop string has ended the text; nothing more is shown then.
   bool stopped() const { return stopped_; }
 
  private:
@@ -28,7 +28,7 @@ class TextStream {
   size_t possible_stop() const;
 
   std::vector<std::string> stops_;
-  std::string bytes_;  // of an unfinished character
+  std::string bytes_;  // bytes of an incomplete character
   std::string text_;   // not shown yet
   bool stopped_ = false;
 };

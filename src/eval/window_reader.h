@@ -1,5 +1,5 @@
 #pragma once
-// A model that reads windows of a text and says the loss at each of their targets.
+// Runs a model over windows of a text and reports the loss at each of their targets.
 
 #include <cstdint>
 #include <functional>
@@ -19,30 +19,30 @@ enum class ForwardMode { automatic, full, chunked };
 
 class WindowReader {
  public:
-  /// Takes memory for windows of up to `longest` positions. What `model` and `stream` refer to
-  /// outlives this. Error (ExitCode::config) for a model that is no decoder (check_causal_lm) or
-  /// knows no such length, and if chunked as check_incremental_decoding; (ExitCode::device) without
-  /// that memory.
+  /// Allocates memory for windows of up to `longest` positions. `stream`, and what `model` refers
+  /// to, must outlive this. Throws Error (ExitCode::config) for a model that is not a decoder
+  /// (check_causal_lm) or does not support the length, and if chunked as
+  /// check_incremental_decoding. Throws Error (ExitCode::device) if memory is insufficient.
   WindowReader(const ScoredModel& model, const TokenStream& stream, int64_t longest,
                ForwardMode mode = ForwardMode::automatic);
   ~WindowReader();
 
   bool is_chunked() const { return chunked_; }
   int64_t planned_bytes() const;
-  /// The same for ForwardMode::automatic, without a reader. Errors as the constructor's.
+  /// planned_bytes() of a reader with ForwardMode::automatic, without creating one. Errors as the
+  /// constructor's.
   static int64_t bytes(const ScoredModel& model, int64_t longest);
 
   /// Calls f(n, position, target, loss) for the targets of the n-th window from Window::from on, in
-  /// order, and progress(share) now and then. Windows of one length that follow each other are read
-  /// together; of what is context alone there are no logits.
-  /// REQUIRES: none is longer than `longest`.
+  /// order, and progress(share) now and then. Consecutive windows of one length are batched;
+  /// positions that are only context get no logits. REQUIRES: no window is longer than `longest`.
   using Take = std::function<void(size_t n, int64_t position, int32_t target, double loss)>;
   void read(const std::vector<Window>& windows, const std::function<void(double)>& progress,
             const Take& f);
 
  private:
   struct Planned;
-  /// Tells in `pieces` whether it is chunked.
+  /// Sets `pieces` to whether it is chunked.
   static std::unique_ptr<Planned> plan(const ScoredModel& model, int64_t longest, ForwardMode mode,
                                        bool* pieces);
   void read_chunked(int64_t rows, int64_t length, const std::function<void(int64_t)>& progress);

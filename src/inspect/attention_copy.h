@@ -1,5 +1,5 @@
 #pragma once
-// What attention of a layer read, kept beyond the pass and in fp64.
+// A copy in fp64 of the inputs of a layer's attention, which outlives the pass.
 
 #include <deque>
 #include <vector>
@@ -10,7 +10,7 @@ namespace bamtrain {
 
 class AttentionCopy {
  public:
-  /// REQUIRES: tensors in host memory, no past.
+  /// REQUIRES: tensors in host memory, a.past() == 0.
   explicit AttentionCopy(const Attention& a);
   AttentionCopy(const AttentionCopy&) = delete;
   AttentionCopy& operator=(const AttentionCopy&) = delete;
@@ -20,7 +20,7 @@ class AttentionCopy {
 
  private:
   Attention copy_;
-  std::deque<std::vector<char>> memory_;  // of a tensor each
+  std::deque<std::vector<char>> memory_;  // one buffer per tensor
 };
 
 }  // namespace bamtrain

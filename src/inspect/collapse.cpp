@@ -11,9 +11,9 @@ namespace bamtrain {
 
 namespace {
 
-constexpr double kLogit = 1.2;  // of the last token with itself
+constexpr double kLogit = 1.2;  // logit of the last token with itself
 
-/// A row's state behind a layer. `seen`: the states of the keys, its own the last.
+/// A row's state after a layer. `seen`: the keys' states, its own last.
 double next_state(const Attention& a, const std::vector<double>& seen) {
   std::vector<double> z;
   for (const double v : seen) z.push_back(seen.back() * v);
@@ -23,7 +23,7 @@ double next_state(const Attention& a, const std::vector<double>& seen) {
   return sum;
 }
 
-/// Of sequences of `tokens` tokens: what a normalizer reads of a call beside logits.
+/// The inputs of a normalizer besides logits, for sequences of `tokens` tokens.
 Attention call_of(const NormalizerForm& form, int64_t tokens) {
   Attention a;
   a.normalizer.form = form;
@@ -35,7 +35,7 @@ Attention call_of(const NormalizerForm& form, int64_t tokens) {
 
 std::vector<CollapseGap> collapse_gaps(const NormalizerForm& normalizer, CollapsePrefix prefix) {
   const bool constant = prefix == CollapsePrefix::constant;
-  // Rows whose keys are all alike: their mean is what each of them is.
+  // With equal keys, the mean over keys is the key itself.
   const bool alike = constant && traits_of(normalizer.kind).sums_to_one;
   const int64_t longest = alike ? kLastCollapse : kLastOfAllRows;
   const Rng rng(0, "collapse");
@@ -43,14 +43,15 @@ std::vector<CollapseGap> collapse_gaps(const NormalizerForm& normalizer, Collaps
   for (int64_t n = kFirstCollapse; n <= longest; n *= 2) gaps.push_back({n, 0});
   for (CollapseGap& at : gaps) {
     const auto n = static_cast<size_t>(at.n);
-    // The sequence and the repeated token behind it: causal, the sequence does not see that.
+    // The sequence and then the repeated token, which the sequence does not see: it is causal.
     std::vector<double> v(n + 1, std::sqrt(kLogit));
     for (size_t i = 0; i + 1 < n; ++i) v[i] = (constant ? 1 : rng.uniform(i)) / std::sqrt(kLogit);
     for (int layer = 0; layer < kCollapseLayers; ++layer) {
       std::vector<double> next = v;
       const auto form = [&](int64_t i) {
         const auto row = static_cast<size_t>(i);
-        // What of the keys' number a normalizer reads is that of the sequence the row ends.
+        // A normalizer that reads the number of keys gets the length of the sequence that the row
+        // ends.
         next[row] = next_state(call_of(normalizer, row < n ? at.n : at.n + 1),
                                {v.begin(), v.begin() + i + 1});
       };

@@ -1,8 +1,8 @@
 #pragma once
-// The probe of representational collapse (ASEntmax, appendix D.2): of a sequence whose last token
-// differs from those before it, how far its last state after six layers is from that of the same
-// sequence with the last token repeated. Tokens have one channel; queries, keys and values are the
-// states themselves, which attention's output is added to:
+// Probe of representational collapse (ASEntmax, appendix D.2). The last token of a sequence differs
+// from those before it. The gap is the distance, after six layers, of its state from the last state
+// of the same sequence with that token repeated. Tokens have one channel. Queries, keys and values
+// are the states themselves, to which attention's output is added:
 //
 //   v_1 .. v_{n-1} = b / sqrt(1.2),  v_n = sqrt(1.2),  z_ij = v_i v_j,  v_i += sum_j p_ij v_j
 
@@ -21,11 +21,11 @@ struct CollapseGap {
 };
 
 inline constexpr int kCollapseLayers = 6;
-/// The lengths of the probe: 128, 256, ... as far as the rows that have to be formed are few, which
-/// all rows of a constant prefix are that have the same weights.
+/// The probe's lengths: 128, 256, ... up to kLastCollapse if few rows must be computed, as in a
+/// constant prefix whose rows all have the same weights; else up to kLastOfAllRows.
 inline constexpr int64_t kFirstCollapse = 128, kLastCollapse = 16384, kLastOfAllRows = 512;
 
-/// For a normalizer with one alpha. Causal, in fp64.
+/// For a normalizer with a single alpha. Causal, in fp64.
 std::vector<CollapseGap> collapse_gaps(const NormalizerForm& normalizer, CollapsePrefix prefix);
 
 }  // namespace bamtrain

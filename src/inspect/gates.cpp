@@ -11,7 +11,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Columns of gates that the prior of a layer has, before those of the scale.
+/// Number of gate columns of a layer's prior; those of the scale follow.
 int64_t prior_columns(const ModelConfig& config, int64_t layer, const ModelShape& shape) {
   int64_t columns = 0;
   for (const MechanismParameter& p : config.attention.prior.of(layer).parameters(shape)) {
@@ -53,7 +53,7 @@ std::vector<GateRows> gate_rows(const ModelConfig& config, int64_t training_leng
     return bias ? get(bias, h) : 0.0;
   };
   const int64_t first = prior_columns(config, layer, shape);
-  // Gates of one kind lie side by side, a column per head.
+  // Gates of one kind are adjacent, one column per head.
   const auto gate = [&](int64_t i, int64_t kind, int64_t h) {
     return get(gates, i * gates.stride[1] + (first + kind * H + h) * gates.stride[2]);
   };

@@ -1,5 +1,6 @@
 #pragma once
-// Numbers that mechanisms make of a token: what of attention depends on the context by itself.
+// Numbers that mechanisms compute from a token: the parts of attention that depend directly on the
+// context.
 
 #include <vector>
 
@@ -9,10 +10,10 @@
 
 namespace bamtrain {
 
-/// Of one layer and sequence, for T tokens:
+/// For one layer and sequence of T tokens:
 ///   adaptive  beta and gamma of t = delta + beta log(n + 1)^gamma (scales/adaptive.h)
-///   cable     u, by which its sums grow (priors/sums.h)
-/// `a` as attention read it; gates (1, T, ParameterLayout::gate_columns()) in any dtype; master
+///   cable     u, the increment of its sums (priors/sums.h)
+/// `a`: attention's inputs; gates (1, T, ParameterLayout::gate_columns()) in any dtype; master
 /// weights f32.
 std::vector<GateRows> gate_rows(const ModelConfig& config, int64_t training_length, int64_t layer,
                                 const Attention& a, const Tensor& gates,

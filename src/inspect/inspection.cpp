@@ -20,14 +20,14 @@ namespace bamtrain {
 
 namespace {
 
-/// The sum of |x| over the channels of a token.
+/// Sum of |x| over a token's channels.
 double l1(const std::vector<double>& x) {
   double sum = 0;
   for (const double v : x) sum += std::abs(v);
   return sum;
 }
 
-/// A token of the stream (N, C).
+/// One token of the stream (N, C).
 std::vector<double> token_of(const Tensor& stream, int64_t i) {
   std::vector<double> out(static_cast<size_t>(stream.shape[1]));
   for (size_t c = 0; c < out.size(); ++c) {
@@ -36,10 +36,10 @@ std::vector<double> token_of(const Tensor& stream, int64_t i) {
   return out;
 }
 
-/// Views of the layers that were asked for, and the last token's stream everywhere.
+/// Collects views of the requested layers, and the last token's stream at every layer.
 class ForwardObserver final : public LayerObserver {
  public:
-  /// `views`: null where attention is not looked at.
+  /// `views`: null if attention is not inspected.
   ForwardObserver(const InspectionRequest& request, const Tensor& master_weights,
                   std::vector<LayerView>* views)
       : request_(request),
@@ -52,7 +52,7 @@ class ForwardObserver final : public LayerObserver {
     const std::vector<int64_t>& layers = request_.layers;
     if (!views_ || !std::binary_search(layers.begin(), layers.end(), l)) return;
     const AttentionCopy copy(a);
-    // Through a layer that is not looked into no path is known.
+    // Paths through a layer that is not inspected are unknown.
     if (!views_->empty() && views_->back().layer != l - 1) paths_ = Paths(std::ssize(request_.ids));
     views_->push_back(view_of_layer(l, copy.attention(), out, paths_));
     views_->back().gates =
@@ -70,7 +70,7 @@ class ForwardObserver final : public LayerObserver {
   std::vector<LayerView>* views_;
   Paths paths_;
   std::vector<std::vector<double>> last_;  // (L + 1, C)
-  std::vector<double> alphas_;             // learned, of heads of layers looked into
+  std::vector<double> alphas_;             // learned, of heads of inspected layers
 };
 
 class GradientObserver final : public LayerObserver {
@@ -95,13 +95,13 @@ class GradientObserver final : public LayerObserver {
   int64_t T_;
 };
 
-/// The request's model, planned for one text of T tokens.
+/// The request's model, planned for a batch of one text of T tokens.
 struct Planned {
   std::unique_ptr<Backend> backend = make_cpu_backend();
   Model model;
   Arena arena;
   Tensor gradients;  // (elements) f32, in training
-  Tensor loss;       // (1) f64, likewise
+  Tensor loss;       // (1) f64, in training
 
   Planned(const InspectionRequest& r, int64_t T, ModelUse use)
       : model(r.config, r.training_length, *backend, Dtype::f32) {
@@ -119,7 +119,8 @@ struct Planned {
   }
 };
 
-/// The next token at each place, none at the last and in models whose classes are no tokens.
+/// The next token at each position; ignored at the last one and if the model's classes are not
+/// tokens.
 std::vector<int32_t> targets_of(const InspectionRequest& r) {
   std::vector<int32_t> targets(r.ids.size(), kIgnoreIndex);
   if (r.config.attention.causal && r.config.outputs() == r.config.vocab) {
@@ -128,7 +129,7 @@ std::vector<int32_t> targets_of(const InspectionRequest& r) {
   return targets;
 }
 
-/// Why there is no gradient; empty: there is one.
+/// Why there is no gradient; empty if there is one.
 std::string gradient_missing(const InspectionRequest& r) {
   const ScaleChoice& scale = r.config.attention.scale;
   if (!r.config.attention.causal) return "the model sees the tokens that it would predict";
@@ -137,7 +138,7 @@ std::string gradient_missing(const InspectionRequest& r) {
   return r.ids.size() < 2 ? "one token has no next one" : "";
 }
 
-/// Why nothing is repeated.
+/// Why the last token cannot be repeated; empty if it can.
 std::string repetition_missing(const InspectionRequest& r) {
   const auto T = std::ssize(r.ids);
   try {
@@ -149,7 +150,7 @@ std::string repetition_missing(const InspectionRequest& r) {
   return "";
 }
 
-/// Positions, or distances, as they count, where training would draw them: (draws, T).
+/// Regular positions, or distances, in place of those that training draws: (draws, T).
 std::vector<int32_t> counted(const InspectionRequest& r, const Model& model) {
   const auto T = std::ssize(r.ids);
   std::vector<int32_t> one(r.ids.size()), first_key(r.ids.size()), out;
@@ -228,7 +229,7 @@ std::vector<CollapseCurve> probe(const ModelConfig& config, const std::vector<do
     }
   };
   add(name, own);
-  // For comparison, the paper's, but for what the model has.
+  // For comparison, the paper's normalizers, without the model's own.
   if (own.kind != NormalizerKind::softmax) add("softmax", {});
   for (const double alpha : {1.5, 1.75, 2.0}) {
     if (own.kind == NormalizerKind::entmax && own.alpha == alpha) continue;
@@ -259,8 +260,8 @@ int64_t inspection_bytes(const InspectionRequest& r) {
   const auto planned = [&](int64_t tokens, ModelUse use) {
     return Planned(r, tokens, use).arena.total_bytes();
   };
-  // Of one layer at a time: q, k, v, biases by distance, and its maps as sums of a row of blocks by
-  // each thread.
+  // For one layer at a time: q, k, v, biases by distance, and each thread's sums for the maps'
+  // current row of blocks.
   const int64_t copy =
       (c.heads + 2 * c.kv_heads) * c.head_dim() * T * static_cast<int64_t>(sizeof(double)) +
       8 * c.heads * T * (c.head_dim() + 2) * static_cast<int64_t>(sizeof(double));

@@ -1,5 +1,5 @@
 #pragma once
-// A model's attention to one prompt, and what its depth makes of it: on the CPU, in fp32.
+// A model's attention over one prompt, and norms along its depth: on the CPU, in fp32.
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace bamtrain {
 
-/// Rows are formed one logit at a time: what more tokens take grows with their square.
+/// Limit on tokens. Rows are computed one logit at a time, so time is quadratic in the tokens.
 inline constexpr int64_t kMostInspected = 4096;
 
 struct InspectionRequest {
@@ -21,17 +21,17 @@ struct InspectionRequest {
   int64_t training_length = 0;
   std::vector<int32_t> ids;               // 1 to kMostInspected
   std::optional<int64_t> document_start;  // as Network::evaluate's
-  std::vector<int64_t> layers;            // to look into, ascending
+  std::vector<int64_t> layers;            // layers to inspect, ascending
 };
 
-/// Of the norms along the depth, by the number of the stream (LayerObserver): before each layer and
-/// behind the last. Empty where they are not defined, with the reason.
+/// Norms along the depth, by index of the residual stream (LayerObserver): before each layer and
+/// after the last. Empty if undefined; then `missing` is the reason.
 struct Depth {
   std::vector<double> values;  // (L + 1)
   std::string missing;
 };
 
-/// A probe of a normalizer.
+/// Result of a normalizer's collapse probe.
 struct CollapseCurve {
   std::string normalizer;
   CollapsePrefix prefix = CollapsePrefix::constant;
@@ -39,23 +39,24 @@ struct CollapseCurve {
 };
 
 struct Inspection {
-  std::vector<LayerView> layers;  // those of the request
-  std::vector<double> losses;     // (T): of the next token, NaN where none is known
-  // The L2 norm of the gradient of the mean loss with respect to the stream, and by token.
+  std::vector<LayerView> layers;  // the requested layers
+  std::vector<double> losses;     // (T): loss of the next token, NaN if unknown
+  // L2 norm of the gradient of the mean loss with respect to the residual stream; in total and by
+  // token.
   Depth gradient;
   std::vector<double> token_gradient;  // (L + 1, T)
-  // The L1 distance between the last token's stream, and that of its repetition where the last
-  // token is given once more; over the L1 norm of the first.
+  // Relative L1 change of the last token's stream if that token is repeated: the distance between
+  // its stream and that of its repetition, over the L1 norm of the first.
   Depth repeated;
   std::vector<CollapseCurve> collapse;
 };
 
-/// Error (ExitCode::config) for a model that is no decoder, or whose positions are drawn in
+/// Throws Error (ExitCode::config) for a model that is not a decoder, or draws positions in
 /// evaluation.
 void check_inspectable(const ModelConfig& config);
 
-/// Host memory that inspect() takes beside the master weights. Errors of mechanisms that know no
-/// text of that length (ExitCode::config).
+/// Host memory of inspect() in addition to the master weights. Throws errors of mechanisms that do
+/// not support the length (ExitCode::config).
 int64_t inspection_bytes(const InspectionRequest& request);
 
 /// master_weights: ParameterLayout's, f32 in host memory.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kMadeBy = "bamtrain inspect";
 
-/// Tensors with the memory that they need beside the inspection's own.
+/// Tensors, and the memory that they need in addition to the inspection's own.
 class Tensors {
  public:
   void add(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& values) {
@@ -120,7 +120,7 @@ bool is_inspection_file(const std::string& path) {
     const SafetensorsFile file = SafetensorsFile::open(path);
     const auto at = file.metadata().find("made_by");
     return at != file.metadata().end() && at->second == kMadeBy;
-  } catch (const Error&) {  // no safetensors file at all
+  } catch (const Error&) {  // not a safetensors file
     return false;
   }
 }

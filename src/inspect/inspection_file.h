@@ -1,5 +1,5 @@
 #pragma once
-// An inspection as tensors: a safetensors file, whose names are in docs/inspect.md.
+// An inspection as a safetensors file; docs/inspect.md lists the tensor names.
 
 #include <map>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bamtrain {
 
-/// Metadata beside `facts`: "made_by", by which is_inspection_file() knows the file, and "block".
-/// Error (ExitCode::io) as write_safetensors.
+/// Writes metadata: `facts`, "made_by", by which is_inspection_file() recognizes the file, and
+/// "block". Throws Error (ExitCode::io) as write_safetensors.
 void write_inspection(const std::string& path, const InspectionRequest& request,
                       const Inspection& found, const std::map<std::string, std::string>& facts);
 

@@ -15,9 +15,9 @@ namespace bamtrain {
 namespace {
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-constexpr int64_t kCheckedRows = 64;  // about
+constexpr int64_t kCheckedRows = 64;  // approximate
 
-/// f(member) for each map that a layer has.
+/// Calls f(member) for each map of a layer.
 template <class F>
 void for_maps(bool bias, bool mix, F&& f) {
   f(&AttentionValues::scores);
@@ -81,7 +81,7 @@ class Viewer {
   }
 
  private:
-  /// Rows of one block, whose fields of all maps nobody else writes.
+  /// Processes the rows of one block; no other thread writes their map fields.
   void view_block(int64_t block) {
     const int64_t side = view_.map.side, size = view_.map.block, H = view_.H;
     const int64_t end = std::min(view_.T, (block + 1) * size);
@@ -165,7 +165,7 @@ class Viewer {
     for (int64_t c = 0; c < D; ++c) {
       const int64_t at = i * out_.stride[1] + h * out_.stride[2] + c * out_.stride[3];
       const double difference = std::abs(sum[static_cast<size_t>(c)] - get(out_, at));
-      // A row without weight gives 0, of which all may be.
+      // All rows may be without weight: then the largest |out| is 0.
       if (difference > 0) worst = std::max(worst, difference / largest_out_);
     }
   }

@@ -1,7 +1,7 @@
 #pragma once
-// What attention of one layer made of a prompt, head by head. Everything is formed again in fp64
-// from what the layer's own operation read (ops/reference), one row at a time, so that it holds for
-// every prior, mix, scale and normalizer.
+// Attention of one layer over a prompt, head by head. Everything is recomputed in fp64 from the
+// inputs of the layer's own operation (ops/reference), one row at a time, so it is valid for every
+// prior, mix, scale and normalizer.
 
 #include <cstdint>
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace bamtrain {
 
-/// Texts of more tokens have maps of blocks.
+/// Longer texts have maps of blocks.
 inline constexpr int64_t kMapSide = 512;
 
-/// Rows and keys of T tokens in blocks of `block`: `side` of them, at most kMapSide.
+/// T rows and keys in `side` blocks of `block` tokens; at most kMapSide blocks.
 struct MapShape {
   int64_t block = 1, side = 0;
 
@@ -24,16 +24,17 @@ struct MapShape {
   }
 };
 
-/// Of every head's rows, or of their means over blocks. What no row sees is NaN, and 0 of weights.
+/// Values of every head's rows, or of their means over blocks. Pairs that no row sees are NaN, or 0
+/// in weights.
 struct AttentionValues {
-  std::vector<float> scores;   // s, as attention is before scale and bias
-  std::vector<float> prior;    // the bias that a mix of heads reads; empty: no mix, or nothing
-  std::vector<float> bias;     // what is added to scores; empty: nothing
+  std::vector<float> scores;   // s, before scale and bias
+  std::vector<float> prior;    // the bias that a mix of heads reads; empty: no mix
+  std::vector<float> bias;     // added to scores; empty: no bias
   std::vector<float> logits;   // z
   std::vector<float> weights;  // p
 };
 
-/// Numbers of a token and head, such as a scale's beta.
+/// Numbers per token and head, such as a scale's beta.
 struct GateRows {
   std::string name;
   std::vector<double> values;  // (H, T)
@@ -42,20 +43,20 @@ struct GateRows {
 struct LayerView {
   int64_t layer = 0, T = 0, H = 0;
   MapShape map;
-  // (H, side, side): means over the pairs of row and key of a block that are visible.
+  // (H, side, side): means over a block's visible pairs of row and key.
   AttentionValues maps;
-  std::vector<float> seen;  // (side, side): how many pairs those are, in every head
-  // (H, T): of the last row.
+  std::vector<float> seen;  // (side, side): number of these pairs, the same in every head
+  // (H, T): the last row.
   AttentionValues last;
-  // (H, T), of each row: -sum p log p in nats, weights as they are; how many keys have weight, what
-  // underflows included; where the weights' mean key is, NaN of a row without any; the largest
-  // weight; t, empty where there is no scale.
+  // (H, T), for each row. entropy: -sum p log p in nats, weights not renormalized. nonzero_keys:
+  // keys with weight, underflowed ones included. centroid: the weights' mean key position, NaN
+  // without weight. largest: the largest weight. scale: t, empty if there is no scale.
   std::vector<double> entropy, nonzero_keys, centroid, largest, scale;
-  std::vector<int64_t> keys;    // (T): how many the row sees
-  std::vector<GateRows> gates;  // filled by who knows the model
-  double reached = 0;           // tokens that a row leads to (paths.h), mean over rows
+  std::vector<int64_t> keys;    // (T): number of keys that the row sees
+  std::vector<GateRows> gates;  // filled by the caller, who knows the model
+  double reached = 0;           // tokens reached from a row (paths.h), mean over rows
   double log10_paths = 0;
-  // Largest |sum_j p_ij v_j - out_i| over the largest |out|, of the rows of checked_rows().
+  // Largest |sum_j p_ij v_j - out_i| over the largest |out|, in a sample of rows and the last one.
   double error = 0;
 
   LayerView(int64_t l, int64_t tokens, int64_t heads)
@@ -66,16 +67,16 @@ struct LayerView {
   static int64_t bytes(int64_t T, int64_t H);
 };
 
-/// A head's means over rows; the distance over those that have weight.
+/// A head's means over rows; the distance only over rows with weight.
 struct HeadSummary {
   double entropy = 0, nonzero_keys = 0;
-  double distance = 0;  // from the row to its weights' mean key
+  double distance = 0;  // from the row to its weights' mean key position
   double largest = 0;
 };
 HeadSummary summary_of(const LayerView& view, int64_t h);
 
-/// Of the one sequence of `a`, an AttentionCopy's, in fp64. out (1, T, H, D): what the operation
-/// gave, in any dtype.
+/// The view of `a`, an AttentionCopy's in fp64 with one sequence. out (1, T, H, D): the operation's
+/// output, in any dtype.
 LayerView view_of_layer(int64_t layer, const Attention& a, const Tensor& out, Paths& paths);
 
 }  // namespace bamtrain

@@ -16,8 +16,8 @@ namespace bamtrain {
 
 namespace {
 
-// Indices of colours: 0 where nothing is visible, then kLevels steps of opacity. On either side of
-// zero half of them.
+// Colour indices: 0 if not visible, then kLevels steps of opacity. Signed values use half of them
+// on either side of zero.
 constexpr int kLevels = 255, kZero = 128;
 constexpr uint32_t kBlue = 0x2e97de, kOrange = 0xe07010, kUnseen = 0x80808030;
 
@@ -66,7 +66,7 @@ void add_chunk(std::string& to, const std::string& type, const std::string& data
   add_u32(to, crc32(type + data));
 }
 
-/// zlib's format (RFC 1950) with what is stored as it is (RFC 1951).
+/// zlib format (RFC 1950) with stored blocks (RFC 1951).
 std::string stored(const std::string& bytes) {
   constexpr size_t kMostStored = 65535;
   std::string out = "\x78\x01";
@@ -197,7 +197,7 @@ std::string indexed_png(int64_t width, int64_t height, const std::vector<uint8_t
   std::string head, colours, opacities, lines;
   add_u32(head, static_cast<uint32_t>(width));
   add_u32(head, static_cast<uint32_t>(height));
-  head += {8, 3, 0, 0, 0};  // 8 bits, indexed; the only compression and filters; not interlaced
+  head += {8, 3, 0, 0, 0};  // 8 bits, indexed; the only compression and filters; no interlacing
   for (const uint32_t c : rgba) {
     for (const int shift : {24, 16, 8}) colours += static_cast<char>(c >> shift & 0xFF);
     opacities += static_cast<char>(c & 0xFF);
@@ -254,7 +254,7 @@ std::string map_figure(const MapFigure& map) {
 
 std::string map_page_parts(const std::vector<std::string>& tokens) {
   std::string names = nlohmann::json(tokens).dump(-1, ' ', true);
-  // "</script>" ends a script wherever it stands.
+  // "</script>" ends a script anywhere, even in a string.
   for (size_t at = 0; (at = names.find('<', at)) != std::string::npos;) {
     names.replace(at, 1, "\\u003c");
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Matrices as pictures of a page: an image whose colours a page's script reads back as numbers.
+// Matrices as figures of a page: an image whose colours the page's script reads back as numbers.
 
 #include <cstdint>
 #include <string>
@@ -7,42 +7,42 @@
 
 namespace bamtrain {
 
-/// Colours of values: from nothing to the largest by the square root, so that small weights show;
-/// or from blue below zero to orange above it, evenly.
+/// Colour scales. weights: from transparent to full at the largest value, by the square root, so
+/// that small weights show. signs: linear, from blue below zero to orange above.
 enum class MapColours { weights, signs };
 
 struct MapFigure {
   std::string title;  // "head 3"
-  std::string note;   // behind the title; may be empty
+  std::string note;   // after the title; may be empty
   int64_t rows = 0, columns = 0;
   std::vector<float> values;  // (rows, columns); NaN: not visible
   MapColours colours = MapColours::weights;
-  double most = 1;  // the value, or size, of full colour; what is beyond has it too
+  double most = 1;  // (absolute) value of full colour; larger ones are clamped
   std::string unit = "weight";
   std::string row_names = {};  // "0 3 5": rows are layers, columns heads; empty: tokens, or blocks
 };
 
-/// The largest finite size of the values; 0 of none.
+/// The largest finite absolute value; 0 if there is none.
 double largest_size(const std::vector<float>& values);
 
-/// Means over blocks of `by` rows and columns of fields that are means of `seen` pairs; NaN where
-/// no pair is seen.
+/// Averages fields, which are means of `seen` pairs, over blocks of `by` rows and columns; NaN if a
+/// block has no pair.
 std::vector<float> averaged(const std::vector<float>& values, const std::vector<float>& seen,
                             int64_t side, int64_t by);
 
 /// <figure class="map">. REQUIRES: rows and columns from 1 to 512.
 std::string map_figure(const MapFigure& map);
 
-/// Bytes of such a figure, about.
+/// Approximate bytes of such a figure.
 inline int64_t map_figure_bytes(int64_t rows, int64_t columns) {
   return (rows * (columns + 1) * 4) / 3 + 2048;
 }
 
-/// Style and script of a page with such figures, to stand behind them. `tokens`: what each of the
-/// prompt's is called.
+/// Style and script of a page with such figures, to be placed after them. `tokens`: display names
+/// of the prompt's tokens.
 std::string map_page_parts(const std::vector<std::string>& tokens);
 
-/// A PNG of indexed colours. REQUIRES: as map_figure; pixels (height, width).
+/// A PNG with indexed colours. REQUIRES: as map_figure; pixels (height, width).
 std::string indexed_png(int64_t width, int64_t height, const std::vector<uint8_t>& pixels,
                         const std::vector<uint32_t>& rgba);
 

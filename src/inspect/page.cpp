@@ -17,7 +17,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr double kLowestBias = -20;  // exp(-20): less than anyone sees
+constexpr double kLowestBias = -20;  // exp(-20) is invisible
 constexpr int64_t kLeastMapSide = 64;
 
 using Member = std::vector<float> AttentionValues::*;
@@ -26,8 +26,7 @@ std::string layer_heading(const LayerView& view) {
   return fmt::format("<h3>layer {}</h3>\n", view.layer);
 }
 
-/// How many blocks of the maps the page draws as one, so that all together are no more than
-/// kMostMapBytes.
+/// Number of map blocks that the page merges into one, to keep all maps within kMostMapBytes.
 int64_t page_block(const Inspection& found) {
   int64_t maps = 0, side = 0;
   for (const LayerView& view : found.layers) {
@@ -109,7 +108,7 @@ std::string bias_section(const Inspection& found, int64_t by) {
                      out);
 }
 
-/// Over the distance from the last query.
+/// Against the distance from the last query.
 void add_last(Chart& chart, const LayerView& view, Member member) {
   for (int64_t h = 0; h < view.H; ++h) {
     Series s = {fmt::format("head {}", h), static_cast<int>(h), true, false, 0.8, {}, {}};
@@ -154,7 +153,7 @@ std::string last_section(const Inspection& found) {
                      head_legend(found.layers[0].H) + out);
 }
 
-/// A point per head at its layer.
+/// One point per head, at its layer.
 template <class F>
 Chart layer_chart(const Inspection& found, const std::string& title, F&& value) {
   Chart chart = head_chart(title, "layer");
@@ -315,7 +314,7 @@ std::string prompt_text(const InspectedModel& model) {
   std::string text = model.prompt;
   if (text.size() > kMostShown) {
     size_t end = kMostShown;
-    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // within a character
+    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // inside a character
     text = text.substr(0, end) + "\u2026";
   }
   return "<blockquote>" + escaped(text) + "</blockquote>\n";

@@ -1,5 +1,5 @@
 #pragma once
-// What the sections of an inspection's page share, and those that are files of their own.
+// Shared parts of the sections of an inspection's page, and the sections in files of their own.
 
 #include <cstdint>
 #include <string>
@@ -18,9 +18,9 @@ std::vector<T> of_head(const std::vector<T>& all, int64_t h, int64_t size) {
   return {all.begin() + h * size, all.begin() + (h + 1) * size};
 }
 
-/// Without lines: those of heads, or of layers.
+/// A chart without lines yet, for lines of heads or of layers.
 Chart head_chart(const std::string& title, const std::string& x_title);
-/// The colours of lines, of layers and of heads.
+/// Legends of the lines' colours, for layers and for heads.
 std::string layer_legend(const Inspection& found);
 std::string head_legend(int64_t H);
 

@@ -21,7 +21,7 @@ double Paths::end_layer() {
   std::swap(below_, here_);
   const long double of_last = below_.back();
   const double paths = log10_ + static_cast<double>(std::log10(of_last));
-  // The last token has the most paths or is not much behind: kept near 1.
+  // Normalize by the last token, which has the most paths or nearly so.
   for (long double& n : below_) n /= of_last;
   log10_ = paths;
   return paths;

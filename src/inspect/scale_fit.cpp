@@ -12,7 +12,7 @@ struct Points {
   std::vector<double> x, y;
 };
 
-/// The line of least squares; one at the mean where all x are the same.
+/// The least-squares line; a constant at the mean if all x are equal.
 Fit line_through(const Points& p) {
   const auto count = static_cast<double>(p.x.size());
   double mean_x = 0, mean_y = 0;
@@ -47,7 +47,7 @@ Fit power_fit(const Points& logs, double gamma) {
   return fit;
 }
 
-/// The best gamma of a grid, then between its neighbours by the golden section.
+/// Finds the best gamma on a grid, then refines it between its neighbours by golden-section search.
 Fit best_power_fit(const Points& logs) {
   constexpr double kStep = 0.05, kRatio = 0.6180339887498949;
   constexpr int kSteps = static_cast<int>(2 * kMostGamma / kStep), kSections = 60;
@@ -85,7 +85,7 @@ std::optional<ScaleFits> fit_scale(const std::vector<int64_t>& keys, const std::
   logs.y = plain.y;
   if (different.size() < 4) return std::nullopt;
   const auto [least, most] = std::minmax_element(plain.y.begin(), plain.y.end());
-  // What differs by roundings alone has no shape.
+  // Differences of rounding size have no shape to fit.
   if (*most - *least <= 1e-6 * std::max(std::abs(*least), std::abs(*most))) return std::nullopt;
   return ScaleFits{line_through(plain), line_through(logs), best_power_fit(logs)};
 }

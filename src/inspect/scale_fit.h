@@ -1,12 +1,12 @@
 #pragma once
-// How a head's logit scale follows the number of visible keys (ASEntmax, figure 3 and appendix
-// F.1), by least squares over the rows that see two keys or more:
+// Fits a head's logit scale t to the number of visible keys n (ASEntmax, figure 3 and appendix
+// F.1), by least squares over the rows that see at least two keys:
 //
 //   linear  t = delta + beta n
 //   log     t = delta + beta log n                (SSMax's form)
 //   power   t = delta + beta (log n)^gamma        (ASEntmax's form)
 //
-// R2 = 1 - the residuals' sum of squares over that of t around its mean.
+// R2 = 1 - sum of squared residuals / sum of squares of t around its mean.
 
 #include <cstdint>
 #include <optional>
@@ -16,11 +16,11 @@ namespace bamtrain {
 
 struct Fit {
   double delta = 0, beta = 0;
-  double gamma = 1;  // of the power form
+  double gamma = 1;  // only in the power form
   double r2 = 0;
 
   double linear(double n) const { return delta + beta * n; }
-  /// Of log and power.
+  /// For the log and power forms.
   double power(double n) const;
 };
 
@@ -28,11 +28,11 @@ struct ScaleFits {
   Fit linear, log, power;
 };
 
-/// gamma from -kMostGamma to kMostGamma.
+/// gamma is in [-kMostGamma, kMostGamma].
 inline constexpr double kMostGamma = 8;
 
-/// Of points (keys, t). None for fewer than four different numbers of keys from 2 on, and where t
-/// is the same everywhere, or not finite.
+/// Fits the points (keys, t). Returns nullopt for fewer than four distinct numbers of keys from 2
+/// on, and if t is constant or not finite.
 std::optional<ScaleFits> fit_scale(const std::vector<int64_t>& keys, const std::vector<double>& t);
 
 }  // namespace bamtrain

@@ -14,7 +14,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Means over the prompt's tokens of what heads have, layers down, heads across.
+/// Means of the heads' gates over the prompt's tokens: layers are rows, heads are columns.
 std::string layer_map(const Inspection& found, const std::string& name) {
   MapFigure map;
   map.title = name;
@@ -39,7 +39,7 @@ std::string layer_map(const Inspection& found, const std::string& name) {
   return map_figure(map);
 }
 
-/// Shares of a layer's numbers in each of some bins, a line per layer.
+/// Histogram of each layer's numbers: shares by bin, one line per layer.
 Chart distribution(const Inspection& found, const std::string& title,
                    const std::vector<double>* (*of)(const LayerView&, const std::string&),
                    const std::string& name) {

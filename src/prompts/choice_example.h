@@ -1,5 +1,5 @@
 #pragma once
-// A question with choices, as texts that a model is asked for the likelihood of.
+// A multiple-choice question as texts to be scored by likelihood.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace bamtrain {
 
-/// Choice i is scored by the log-probability of continuation(i) behind context(i).
+/// Choice i is scored by the log-probability of continuation(i) given context(i).
 struct ChoiceExample {
-  std::vector<std::string> contexts;       // one that all choices share, or one for each
-  std::vector<std::string> continuations;  // likewise
-  std::vector<int64_t> characters;         // of each choice by itself: what acc_norm divides by
-  size_t gold = 0;                         // the right choice
-  std::string group;  // what scores are told by beside all of them: a subject; empty: nothing
-  std::string lead;   // stands before the shots
-  int64_t line = 0;   // of its file
+  std::vector<std::string> contexts;       // one for all choices, or one per choice
+  std::vector<std::string> continuations;  // one for all choices, or one per choice
+  std::vector<int64_t> characters;         // of each choice alone; acc_norm divides by it
+  size_t gold = 0;                         // the correct choice
+  std::string group;  // group with its own score, such as a subject; empty: no group
+  std::string lead;   // text before the few-shot examples
+  int64_t line = 0;   // line in its file
 
   size_t choices() const { return std::max(contexts.size(), continuations.size()); }
   const std::string& context(size_t i) const { return contexts[contexts.size() == 1 ? 0 : i]; }
@@ -25,7 +25,7 @@ struct ChoiceExample {
   }
 };
 
-/// A context that each of the choices continues behind a space.
+/// A question whose choices each continue `context` after a space.
 ChoiceExample asked(std::string context, const std::vector<std::string>& choices, size_t gold);
 
 }  // namespace bamtrain

@@ -16,7 +16,7 @@ struct Shots {
   std::string text;
 };
 
-/// The first `most` of each group, solved.
+/// The first `most` examples of each group, with their answers.
 std::map<std::string, Shots> shots_of(const ChoiceFile& file, int64_t most) {
   std::map<std::string, Shots> groups;
   for (const ChoiceExample& e : file.examples) {

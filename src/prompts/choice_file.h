@@ -1,5 +1,5 @@
 #pragma once
-// A file of questions with choices.
+// A file of multiple-choice questions.
 
 #include <cstdint>
 #include <string>
@@ -12,17 +12,17 @@ namespace bamtrain {
 struct ChoiceFile {
   const ChoiceFormat* format = nullptr;
   std::vector<ChoiceExample> examples;
-  std::string sha256;  // of the file's bytes
+  std::string sha256;  // SHA-256 of the file
 };
 
-/// The first `most` questions of the file, of that format, or, where it is null, of the one that
-/// the first record's fields tell. Error (ExitCode::data) naming file and line: those of the
-/// format, and for a choice without anything but white space; else as read_records.
+/// Reads the first `most` questions of the file. If `format` is null, the first record's fields
+/// determine it. Throws Error (ExitCode::data) with file and line: the format's errors, and a
+/// choice of white space only. Other errors: as read_records.
 ChoiceFile read_choice_file(const std::string& path, const ChoiceFormat* format, int64_t most);
 
-/// Puts what stands before every question in front of its contexts: its lead and `shots` solved
-/// ones, the first of the file at `shots_path` that are of its group. Error (ExitCode::data): that
-/// file has fewer, or as read_choice_file. No shots, no file.
+/// Prepends to each question's contexts its lead and `shots` solved examples, the first of its
+/// group in the file at `shots_path`. Throws Error (ExitCode::data) if that file has fewer; other
+/// errors as read_choice_file. Reads no file if `shots` is 0.
 void prepend_few_shot(ChoiceFile* file, const std::string& shots_path, int64_t shots);
 
 }  // namespace bamtrain

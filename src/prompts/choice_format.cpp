@@ -15,7 +15,7 @@ bool has_all(const JsonObject& record, const ChoiceFormat& format) {
                      [&](const std::string& field) { return record.has(field.c_str()); });
 }
 
-/// Whether b has all the fields of a, and more.
+/// Whether the fields of a are a proper subset of those of b.
 bool lies_in(const ChoiceFormat& a, const ChoiceFormat& b) {
   return a.fields.size() < b.fields.size() &&
          std::all_of(a.fields.begin(), a.fields.end(), [&](const std::string& field) {

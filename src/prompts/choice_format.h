@@ -1,7 +1,7 @@
 #pragma once
-// The data sets of multiple choice: how a record of each becomes a question. Prompts are those of
-// lm-evaluation-harness 0.4.13, to the byte; that each of a record's choices is more than white
-// space is seen to by who reads the file (choice_file.h).
+// Multiple-choice data sets: how each one's record becomes a question. Prompts are byte for byte
+// those of lm-evaluation-harness 0.4.13. The reader of the file checks that each choice is more
+// than white space (choice_file.h).
 
 #include <string>
 #include <vector>
@@ -12,12 +12,12 @@
 namespace bamtrain {
 
 struct ChoiceFormat {
-  std::string name, benchmark;      // the second for people: "PIQA"
-  std::vector<std::string> fields;  // that its records have, and by which it is known
-  std::string group;                // what its scores are told by: "subject"; empty: nothing
-  bool normalized;                  // scores are also taken by the choices' sizes
-  /// Error (ExitCode::data) naming file and line for fields that are not there or of another type,
-  /// and for an answer that is none of the choices.
+  std::string name, benchmark;      // benchmark: display name, "PIQA"
+  std::vector<std::string> fields;  // fields of its records; they identify the format
+  std::string group;                // field that groups its scores: "subject"; empty: no groups
+  bool normalized;                  // scores are also normalized by the choices' lengths
+  /// Throws Error (ExitCode::data) with file and line for missing fields, fields of another type,
+  /// and an answer that is not one of the choices.
   ChoiceExample (*read)(const JsonObject& record);
 };
 
@@ -28,19 +28,18 @@ ChoiceFormat mmlu_format();
 ChoiceFormat openbookqa_format();
 ChoiceFormat piqa_format();
 ChoiceFormat winogrande_format();
-/// Ready-made prompts, which stand as they are.
+/// Ready-made prompts, used verbatim.
 ChoiceFormat query_format();
 ChoiceFormat endings_format();
 
 const std::vector<ChoiceFormat>& choice_formats();
 std::vector<std::string> choice_format_names();
 
-/// The format of that name. Error (ExitCode::usage) at `where`: there is none.
+/// The format of that name. Throws Error (ExitCode::usage) at `where` if there is no such format.
 const ChoiceFormat& choice_format(const std::string& name, const std::string& where);
 
-/// The format whose fields the record has; one does not count whose fields are a part of those of
-/// another that the record has too. Error (ExitCode::data): none, or several, with how to say
-/// which.
+/// The format whose fields the record has. Ignores a format whose fields are a subset of those of
+/// another match. Throws Error (ExitCode::data) for no match or several, with a hint how to choose.
 const ChoiceFormat& recognised_format(const JsonObject& record);
 
 }  // namespace bamtrain

@@ -14,9 +14,9 @@ namespace bamtrain {
 namespace {
 
 constexpr int64_t kCommon = 10, kCommonWordsTokens = 120;
-constexpr int64_t kLong = 4096;  // from here on words are repeated more often
+constexpr int64_t kLong = 4096;  // from this length on words are repeated more often
 
-/// How many words a list has, and how often the common and the others.
+/// Number of words in a list, and repeats of common and other words.
 struct Repeats {
   int64_t words, common, others;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Words, numbers and uuids drawn at random.
+// Random words, numbers and UUIDs.
 
 #include <functional>
 #include <string>
@@ -15,18 +15,18 @@ enum class DrawnKind {
   uuids,    // version 4
 };
 
-/// As prompts name it, in the plural.
+/// The kind's name in prompts, plural.
 std::string name_of(DrawnKind kind);
 std::string draw_text(DrawnKind kind, Draws* draws);
 /// `digits` digits, the first not 0. REQUIRES: 1 <= digits <= 18.
 std::string draw_number(int64_t digits, Draws* draws);
-/// `count` independent letters from `first` on, of the 26 that there are.
+/// `count` independent letters out of the 26 from `first` on.
 std::string draw_letters(int64_t count, char first, Draws* draws);
 
-/// `count` texts, no two alike and none among `others`.
+/// `count` distinct texts, none of them in `others`.
 std::vector<std::string> draw_different(int64_t count, const std::vector<std::string>& others,
                                         const std::function<std::string()>& draw);
-/// Every order as likely.
+/// Every order is equally likely.
 void shuffle(std::vector<std::string>* texts, Draws* draws);
 
 }  // namespace bamtrain

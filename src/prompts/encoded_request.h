@@ -1,5 +1,5 @@
 #pragma once
-// A context and what continues it, as ids.
+// A context and its continuation, as ids.
 
 #include <cstdint>
 #include <iterator>
@@ -14,15 +14,14 @@ namespace bamtrain {
 
 struct EncodedRequest {
   std::vector<int32_t> ids;
-  int64_t begin = 1;  // of the continuation in them, 1 at least: something is read before it
+  int64_t begin = 1;  // start of the continuation; at least 1: it needs a context
 };
 
-/// Ids as lm-evaluation-harness takes them. White space at the context's end moves to the
-/// continuation. The context has the ids that it has by itself; the continuation those that both as
-/// one text have beyond as many, though a piece may reach over from the context. Texts begin with
-/// BOS where documents of the training did, which is where an exported folder's tokenizer adds it;
-/// documents that began with another id have it before an empty context alone, as that harness puts
-/// it there.
+/// Encodes requests as lm-evaluation-harness does. White space at the context's end moves to the
+/// continuation. The context keeps the ids it has alone, n of them. The continuation gets the ids
+/// of the joint text after the first n, even if a token spans the boundary. Texts begin with BOS if
+/// training documents did: an exported folder's tokenizer adds it there. If documents began with
+/// another id, it is only put before an empty context, as in that harness.
 class RequestEncoder {
  public:
   /// `document_start`: the id that begins a document, if any. `bos`: false for texts without BOS.
@@ -32,8 +31,8 @@ class RequestEncoder {
     context_ids_ = ids_of(context_);
   }
 
-  /// Error (ExitCode::data) at `where`: no context and nothing that begins a document, or a
-  /// continuation that adds no ids to the context's. Not for several threads.
+  /// Throws Error (ExitCode::data) at `where` for an empty context without a document-start id, and
+  /// for a continuation that adds no ids to the context's. Not thread-safe.
   EncodedRequest encode(std::string_view context, std::string_view continuation,
                         const std::string& where);
 
@@ -44,7 +43,7 @@ class RequestEncoder {
   std::optional<int64_t> document_start_;
   bool bos_;
   Tokenizer::Cache cache_;
-  std::string context_;  // encoded last: choices share it
+  std::string context_;  // encoded last; choices often share it
   std::vector<int32_t> context_ids_;
 };
 

@@ -20,11 +20,11 @@ constexpr const char* kAfter =
     "\nQuestion: Do not provide any explanation. Please ignore the dots '....'. What are the three "
     "most frequently appeared words in the above coded text? Answer: According to the coded text "
     "above, the three most frequently appeared words are:";
-/// From here on the fourth word appears more often than the fifth:
-/// N (1/16 - 1/25) / zeta(2) >= 1.
+/// Smallest N at which the fourth word appears more often than the fifth: N (1/16 - 1/25) / zeta(2)
+/// >= 1.
 constexpr int64_t kLeast = 74;
 
-/// Of the word of that rank, from 1, in a text of about N.
+/// Count of the word of that rank, from 1, for a text of size N.
 int64_t times(int64_t N, int64_t rank) {
   constexpr double kZeta2 = std::numbers::pi * std::numbers::pi / 6;
   const auto k = static_cast<double>(rank);
@@ -53,7 +53,7 @@ TextPrompt make_frequent_words_prompt(int64_t ranks, int64_t N, Draws* draws) {
 
 PromptSet frequent_words_prompts(int64_t length, uint64_t seed, const TokenCount& count) {
   constexpr int64_t kPerWord = 50;
-  // One more than are asked for, and the dots: there is a word that is none of the answer.
+  // Dots, the requested words and at least one other word.
   const int64_t ranks = std::max<int64_t>(kAsked + 2, (length - kFrequentWordsTokens) / kPerWord);
   return PromptSet(
       "frequent_words", {.least = kLeast}, length, seed, count,

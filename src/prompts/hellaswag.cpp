@@ -1,4 +1,4 @@
-// HellaSwag (Rowan/hellaswag): the endings of a description, of WikiHow or of ActivityNet.
+// HellaSwag (Rowan/hellaswag): endings of descriptions from WikiHow or ActivityNet.
 
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Without "[...]", as little as ends with a bracket and lies in one line: re.sub(r"\[.*?\]", "").
+/// Removes "[...]", shortest match within a line: re.sub(r"\[.*?\]", "").
 std::string without_brackets(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -25,7 +25,7 @@ std::string without_brackets(std::string_view text) {
   return out.append(text);
 }
 
-/// Brackets are what WikiHow's pages left behind.
+/// Removes bracketed artifacts of WikiHow's pages.
 std::string cleaned(std::string_view text) {
   const std::string titled = replaced(without_space_around(text), " [title]", ". ");
   return replaced(without_brackets(titled), "  ", " ");

@@ -1,6 +1,6 @@
 #pragma once
-// {"choices": {"text": [...], "label": ["A", ...]}, "answerKey": "A"}: choices with the labels that
-// the answer is told by, letters or numbers.
+// {"choices": {"text": [...], "label": ["A", ...]}, "answerKey": "A"}: choices with labels, letters
+// or numbers, one of which is the answer.
 
 #include <string>
 #include <string_view>
@@ -13,11 +13,11 @@ namespace bamtrain {
 struct LabelledChoices {
   std::vector<std::string> texts, labels;
 
-  /// Error (ExitCode::data): no such choices, or not a label for each.
+  /// Throws Error (ExitCode::data) if the choices are missing or not each has a label.
   explicit LabelledChoices(const JsonObject& record);
 
-  /// The first choice with that label, which the record has under "answerKey". Error
-  /// (ExitCode::data): none has it.
+  /// The first choice with that label, the record's "answerKey". Throws Error (ExitCode::data) if
+  /// no choice has it.
   size_t labelled(std::string_view label) const;
 
  private:

@@ -1,4 +1,4 @@
-// MMLU (cais/mmlu): the letter of the answer, of 57 subjects.
+// MMLU (cais/mmlu): the letter of the answer, in 57 subjects.
 
 #include <nlohmann/json.hpp>
 

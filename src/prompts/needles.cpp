@@ -16,7 +16,7 @@ namespace bamtrain {
 namespace {
 
 constexpr int64_t kNeedleTokens = 128;
-constexpr int64_t kDepths = 40;  // that the needles of a text are drawn from
+constexpr int64_t kDepths = 40;  // possible depths of needles in a text
 
 std::string needle_of(DrawnKind kind, const std::string& key, const std::string& value) {
   return fmt::format("One of the special magic {} for {} is: {}.", name_of(kind), key, value);
@@ -29,7 +29,7 @@ std::string query_of(const std::vector<std::string>& keys) {
 }
 
 struct Frame {
-  std::string before, after;  // the context
+  std::string before, after;  // text before and after the context
 };
 
 Frame frame_of(const NeedleTask& task, const std::string& query) {
@@ -64,11 +64,11 @@ std::vector<std::string> units_of(const NeedleTask& task, const HaystackText* te
   broken_contract("a haystack");
 }
 
-/// Of `count` needles, ascending: the units that they stand before.
+/// The units before which `count` needles are inserted, ascending.
 std::vector<int64_t> places_of(const NeedleTask& task, std::optional<double> depth, int64_t count,
                                int64_t units, Draws* draws) {
   if (depth) {
-    // A hair more, so that 0.29 of 100 is 29 though the nearest double is below.
+    // Add an epsilon, so that 0.29 of 100 is 29: the nearest double is below.
     return {static_cast<int64_t>(std::floor(static_cast<double>(units) * *depth + 1e-9))};
   }
   const bool of_text = task.haystack == HaystackKind::text;
@@ -164,7 +164,7 @@ const NeedleTask* find_needle_task(const std::string& name) {
 PromptSet needle_prompts(const NeedleTask& task, const NeedleOptions& options, int64_t length,
                          uint64_t seed, const TokenCount& count) {
   check(task, options);
-  // Lines that needles are put before are different ones.
+  // Needles are inserted before distinct lines.
   const int64_t least = task.haystack == HaystackKind::text ? 1 : task.keys * task.values;
   return PromptSet(task.name, {.least = least}, length, seed, count,
                    [task, options](int64_t size, Draws* draws) {

@@ -1,4 +1,4 @@
-// OpenBookQA (allenai/openbookqa, main): the stem alone, without the facts of the book.
+// OpenBookQA (allenai/openbookqa, main): only the question stem, without the book's facts.
 
 #include "prompts/choice_format.h"
 #include "prompts/labelled_choices.h"

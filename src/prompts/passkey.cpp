@@ -56,7 +56,8 @@ Passkey::Passkey(const Tokenizer& tokenizer, const PasskeyOptions& options)
     space_ = ids[0];
     ids_[digit] = ids[1];
   }
-  // Merges join neighbours: among keys of three digits each digit meets every other and both ends.
+  // Merges only join neighbours, and in three-digit keys each digit meets every other and both
+  // ends.
   needle_ = std::ssize(needle_of("100"));
   for (int number = 100; number < 1000; ++number) {
     const std::string key = std::to_string(number);
@@ -104,7 +105,7 @@ PasskeyPrompt Passkey::draw(int64_t fillers, Draws* draws) const {
   return prompt(key, fillers, draws->between(0, fillers));
 }
 
-/// The ids of " KEY". Error where they are not those of the space and of each digit.
+/// The ids of " KEY". Throws Error if they are not those of the space and of each digit.
 Symbols Passkey::answer(const std::string& key) const {
   const Symbols ids = tokenizer_.encode(" " + key);
   Symbols apart = {space_};
@@ -118,7 +119,7 @@ Symbols Passkey::needle_of(const std::string& key) const {
       fmt::format("The pass key is {}. Remember it. {} is the pass key.", key, key));
 }
 
-/// All have one length, or fixed() would not be.
+/// All needles must have one length, else fixed() would be wrong.
 void Passkey::check_needle(const std::string& key, const Symbols& ids) const {
   if (std::ssize(ids) != needle_) refuse(key + ".", ids);
 }

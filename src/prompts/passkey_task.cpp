@@ -11,7 +11,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What identifies its sequences, wherever the tokenizer's file lies.
+/// Identifies the sequences independently of the tokenizer's path.
 Options identity_of(Options options, const Tokenizer& tokenizer) {
   options.set("tokenizer", tokenizer.sha256());
   return options;

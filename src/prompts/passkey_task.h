@@ -1,5 +1,5 @@
 #pragma once
-// Passkeys to train on: each sequence a fresh key at a place drawn among the fillers.
+// Passkeys for training: each sequence has a new key at a random place among the fillers.
 
 #include <memory>
 #include <string>
@@ -10,23 +10,22 @@
 
 namespace bamtrain {
 
-/// What `options`, as passkey_task() declares them, ask of prompts. Error as
-/// check_passkey_digits.
+/// Converts `options`, as declared by passkey_task(). Errors: as check_passkey_digits.
 PasskeyOptions passkey_options(const Options& options);
 
 class PasskeyTask final : public Task {
  public:
-  /// `options` and `lengths` as passkey_task() declares them, `set` as Task's. Errors as
-  /// Tokenizer::open; (ExitCode::config) for one that Passkey refuses, for lengths that
-  /// hold no prompt, where no digit is asked for, whose where() is "{KEY}", and at model.vocab for
-  /// a tokenizer with ids past `inputs`.
+  /// `options` and `lengths` as declared by passkey_task(), `set` as Task's. Errors: as
+  /// Tokenizer::open; Error (ExitCode::config) for a tokenizer that Passkey refuses, for lengths
+  /// too short for a prompt and for no requested digit, with where() "{KEY}"; at model.vocab for a
+  /// tokenizer with ids past `inputs`.
   static std::unique_ptr<PasskeyTask> open(const Options& options, LengthRange lengths,
                                            int64_t inputs, uint64_t seed, const std::string& set);
 
   std::string symbol(int32_t id) const override { return tokenizer_->piece(id); }
   std::string label(int32_t id) const override { return tokenizer_->piece(id); }
-  /// The prompt, the space before the answer and its digits but the last are inputs; targets are
-  /// the digits that are asked for.
+  /// Inputs are the prompt, the space before the answer and its digits without the last; targets
+  /// are the requested digits.
   void draw(int64_t index, int64_t length, Example* out) const override;
 
  private:

@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr int64_t kMostPromptFileBytes = int64_t{4} << 30;
 
 bool is_text(const json& v) { return v.is_string(); }
-/// The empty text asks nothing, and is in every answer.
+/// An empty text asks nothing, and matches every answer.
 bool is_filled_text(const json& v) {
   return is_text(v) && !v.get_ref<const std::string&>().empty();
 }

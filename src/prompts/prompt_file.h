@@ -1,9 +1,9 @@
 #pragma once
-// Prompts that RULER's own generator wrote: a JSON object a line,
+// Prompts written by RULER's own generator, one JSON object per line:
 //
 //   {"input": "...", "outputs": ["...", ...]}
 //
-// and "answer_prefix", where it has that, behind the input. Other members are not read.
+// If present, "answer_prefix" is appended to the input. Other members are ignored.
 
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@
 
 namespace bamtrain {
 
-/// In the file's order, all with `tokens_to_generate`; no `needles`. Error (ExitCode::data) naming
-/// file and line for what is no such object, and for a file without any; (ExitCode::io) where it
-/// cannot be read.
+/// Reads the prompts in file order, all with `tokens_to_generate`; no `needles`. Throws Error
+/// (ExitCode::data) with file and line for any other line, and for a file without prompts; Error
+/// (ExitCode::io) if it cannot be read.
 std::vector<TextPrompt> read_prompts(const std::string& path, int64_t tokens_to_generate);
 
 }  // namespace bamtrain

@@ -11,7 +11,8 @@ namespace bamtrain {
 
 namespace {
 
-/// The longest size of a few: one whose words have many tokens would leave all prompts short.
+/// Sample prompts; the largest of their sizes is used. A single one with many tokens per word would
+/// leave all prompts short.
 constexpr int64_t kMeasured = 8;
 
 std::string stream_of(const std::string& task, int64_t length, const char* what) {
@@ -55,7 +56,7 @@ TextPrompt PromptSet::prompt(int64_t index) const {
     const int64_t n = tokens(p);
     if (n <= length_) return p;
     if (size == sizes_.least) too_short(n);
-    // In proportion to what is too much, so that few are made in vain.
+    // Shrink in proportion to the excess, so that few attempts are wasted.
     size = std::max(sizes_.least, size - std::max<int64_t>(1, size * (n - length_) / n));
   }
 }

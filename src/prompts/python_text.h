@@ -1,6 +1,6 @@
 #pragma once
-// Texts as Python's str takes them: lm-evaluation-harness forms its prompts by these methods, and
-// ours are to be the same to the byte. Texts are valid UTF-8, as JSON's are.
+// Python's str methods: lm-evaluation-harness forms its prompts with them, and ours must match byte
+// for byte. Texts are valid UTF-8, like JSON strings.
 
 #include <cstdint>
 #include <string>
@@ -8,18 +8,17 @@
 
 namespace bamtrain {
 
-/// str.rstrip and str.strip: without the characters at the end, or at both ends, that str.isspace
-/// knows, those of Unicode among them.
+/// str.rstrip and str.strip: removes characters for which str.isspace holds, including Unicode's,
+/// at the end or at both ends.
 std::string_view without_space_behind(std::string_view text);
 std::string_view without_space_around(std::string_view text);
 
-/// str.capitalize: the first character as in titles, the others in lower case. A character that
-/// becomes several there (the first of "ßen"), and a sigma that ends a word, follow Unicode's
-/// mappings of single characters here.
+/// str.capitalize: the first character in title case, the others in lower case. Unlike Python, it
+/// uses Unicode's single-character mappings for characters that expand (the first of "ßen") and for
+/// a sigma at the end of a word.
 std::string capitalized(std::string_view text);
 
-/// str.replace: from left to right, none that overlaps the one before. REQUIRES: `part` is not
-/// empty.
+/// str.replace: from left to right, without overlaps. REQUIRES: `part` is not empty.
 std::string replaced(std::string_view text, std::string_view part, std::string_view by);
 
 /// len(): code points.

@@ -1,5 +1,5 @@
-// Prompts that somebody has formed already: {"query", "choices", "gold"}, and HellaSwag's
-// {"ctx", "endings", "label"}.
+// Prompts that are already formatted: {"query", "choices", "gold"}, and HellaSwag's {"ctx",
+// "endings", "label"}.
 
 #include "prompts/choice_format.h"
 #include "prompts/record_file.h"

@@ -36,7 +36,7 @@ std::string read_records(const std::string& path, int64_t most,
   std::string_view text;
   while (records < most && reader.next(&text)) read(text);
   const int64_t rest = file.bytes() - reader.offset();
-  if (records < most && rest > 0) {  // a last line without its newline is one all the same
+  if (records < most && rest > 0) {  // the last line may lack its newline
     std::string last(static_cast<size_t>(rest), '\0');
     file.read(reader.offset(), last.data(), rest);
     read(last);

@@ -47,8 +47,8 @@ bool may_begin(std::string_view word) {
 
 std::vector<std::string> sentences_of(const std::string& text) {
   std::vector<std::string> sentences;
-  std::string_view before;  // the word
-  size_t begin = 0;         // of the sentence
+  std::string_view before;  // previous word
+  size_t begin = 0;         // of the current sentence
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string_view word = std::string_view(text).substr(at, end - at);

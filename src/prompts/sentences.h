@@ -1,17 +1,17 @@
 #pragma once
-// A text cut into sentences.
+// Splits a text into sentences.
 
 #include <string>
 #include <vector>
 
 namespace bamtrain {
 
-/// A sentence ends behind '.', '!' or '?' and the quotes and brackets that close there, where a
-/// space follows and then a capital, a digit, or an opening quote or bracket; but not behind a
-/// single capital ("J. Smith"), nor behind an abbreviation of a short list (Mr., e.g., ...). What
-/// is left is the last. Joined by single spaces they are the text again. A plain rule in place of
+/// A sentence ends after '.', '!' or '?' and closing quotes or brackets, if a space follows and
+/// then a capital, a digit, or an opening quote or bracket. It does not end after a single capital
+/// ("J. Smith") or an abbreviation of a short list (Mr., e.g., ...). The remainder is the last
+/// sentence. Joined by single spaces, the sentences are the text again. This plain rule replaces
 /// NLTK's trained one, which RULER uses: they differ at abbreviations. REQUIRES: words are
-/// separated by single spaces, none at the ends. No text, no sentences.
+/// separated by single spaces, without spaces at the ends. Empty text has no sentences.
 std::vector<std::string> sentences_of(const std::string& text);
 
 }  // namespace bamtrain

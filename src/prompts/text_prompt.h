@@ -1,5 +1,5 @@
 #pragma once
-// A prompt as text, with what its answer should hold.
+// A prompt as text, with its expected answers.
 
 #include <cstdint>
 #include <functional>
@@ -9,19 +9,19 @@
 namespace bamtrain {
 
 struct TextPrompt {
-  /// What was put into the text, in the order in which it stands there.
+  /// A needle's place in the text; needles are in text order.
   struct Place {
-    size_t at = 0, size = 0;  // bytes of the text
+    size_t at = 0, size = 0;  // in bytes of the text
     bool asked = true;        // whether a reference comes from it
   };
 
   std::string text;
-  std::vector<std::string> outputs;  // references, as many as are asked for
+  std::vector<std::string> outputs;  // references: all requested answers
   int64_t tokens_to_generate = 0;
   std::vector<Place> needles = {};
 };
 
-/// Tokens of a text as the model that answers reads it, a BOS included where there is one.
+/// Counts the tokens of a text as the answering model reads it, including a BOS if any.
 using TokenCount = std::function<int64_t(const std::string& text)>;
 
 }  // namespace bamtrain

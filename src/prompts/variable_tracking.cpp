@@ -33,7 +33,7 @@ Chain draw_chain(int64_t letters, const std::string& other_value, Draws* draws) 
   return chain;
 }
 
-/// In `lines` lines of noise.
+/// The chain hidden in `lines` lines of noise, with its question.
 TextPrompt question(const Chain& chain, int64_t lines, Draws* draws) {
   std::vector<int64_t> places = draws->choose(kNames, lines);
   std::sort(places.begin(), places.end());
@@ -59,7 +59,7 @@ TextPrompt question(const Chain& chain, int64_t lines, Draws* draws) {
   return p;
 }
 
-/// The question with its answer, a line.
+/// The question with its answer, and a newline.
 TextPrompt example(const Chain& chain, int64_t lines, Draws* draws) {
   TextPrompt p = question(chain, lines, draws);
   p.text += join(p.outputs, " ") + "\n";

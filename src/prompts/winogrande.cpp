@@ -1,5 +1,5 @@
 // Winogrande (allenai/winogrande), by partial evaluation (Trinh and Le, A Simple Method for
-// Commonsense Reasoning, 2018): what follows the blank is scored behind each option in its place.
+// Commonsense Reasoning, 2018): scores the text after the blank given each option filled in.
 
 #include "prompts/choice_format.h"
 #include "prompts/python_text.h"

@@ -1,7 +1,7 @@
 #pragma once
-// English words to draw from. RULER takes them from the package wonderwords; these are a list of
-// our own, smaller, so that no other project's data is copied: the words of a prompt differ from
-// RULER's, its form does not. Lower case, of letters alone, no word twice.
+// English words to draw from. RULER uses the package wonderwords; ours is a smaller list of our
+// own, so that no other project's data is copied. Prompts have RULER's form but other words. Lower
+// case, letters only, no duplicates.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace bamtrain {
 
 const std::vector<std::string>& adjectives();
 const std::vector<std::string>& nouns();
-/// Both.
+/// Adjectives and nouns.
 const std::vector<std::string>& words();
 
 }  // namespace bamtrain

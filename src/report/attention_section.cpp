@@ -9,7 +9,7 @@ namespace bamtrain {
 
 namespace {
 
-/// The heads of a run as points, and a line through the layers' means over them.
+/// Adds a run's heads as points, and a line through the layers' means.
 void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& layers,
              const char* unit) {
   Series heads = {run, style, false, true, 1, {}, {}},

@@ -12,13 +12,13 @@ namespace bamtrain {
 namespace {
 
 constexpr double kSpare = 1.0 / 25;
-// Where differences of doubles, and powers of ten around them, still mean something.
+// Range in which differences of doubles, and powers of ten near them, are meaningful.
 constexpr double kLeastValue = 1e-150, kMostValue = 1e150;
-constexpr double kLeastShare = 1e-12;      // of the values that a difference is between
-constexpr double kLargestWritten = 1e9;    // from here on with an exponent
-constexpr double kSmallestWritten = 1e-5;  // below, too
+constexpr double kLeastShare = 1e-12;      // smallest difference, relative to the values
+constexpr double kLargestWritten = 1e9;    // from here on in exponent notation
+constexpr double kSmallestWritten = 1e-5;  // below in exponent notation
 
-/// Decades of ticks: of a logarithmic axis all that it touches.
+/// Decades of ticks: all that a logarithmic axis touches.
 int first_decade(const Axis& a) { return static_cast<int>(std::floor(std::log10(a.low))); }
 int last_decade(const Axis& a) { return static_cast<int>(std::floor(std::log10(a.high))); }
 
@@ -28,8 +28,7 @@ std::vector<double> linear_ticks(const Axis& axis, int most) {
   const double length = axis.high - axis.low;
   for (int n = static_cast<int>(std::floor(std::log10(length / most)));; ++n) {
     for (const int of : {1, 2, 5}) {
-      // Multiples are counted, and negative powers divide: 3 / 10 is the double 0.3, 3 * 0.1 is
-      // not.
+      // Count multiples, and divide for negative powers: 3 / 10 is the double 0.3, 3 * 0.1 is not.
       const auto value = [&](double i) {
         return n < 0 ? i * of / power_of_ten(-n) : i * of * power_of_ten(n);
       };
@@ -77,7 +76,7 @@ Axis axis_over(Spacing spacing, const std::vector<double>& values) {
   const bool equal = high - low <= kLeastShare * std::max(std::abs(low), std::abs(high));
   if (low > high) return spacing == Spacing::linear ? Axis{spacing, 0, 1} : Axis{spacing, 1, 10};
   if (spacing == Spacing::logarithmic && low > 0) {
-    // A single value lies in the middle of a tenth to both sides.
+    // A single value is centered, with a tenth of it on both sides.
     const double spare = equal ? 1.1 : std::pow(high / low, kSpare);
     return {spacing, low / spare, high * spare};
   }
@@ -103,7 +102,7 @@ std::string number_text(double value, int digits) {
     return fmt::format("{:.{}g}", value, digits);
   }
   const int whole = size < 1 ? 1 : static_cast<int>(std::floor(std::log10(size))) + 1;
-  // Decimals count from the first digit that is not zero.
+  // Count decimals from the first nonzero digit.
   const int leading = size > 0 && size < 1 ? static_cast<int>(std::floor(-std::log10(size))) : 0;
   const int decimals = size < 1 ? digits + leading : std::max(0, digits - whole);
   std::string text = fmt::format("{:.{}f}", value, decimals);

@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr double kBoldCharacter = 7.7;  // width, about, in a wide font
+constexpr double kBoldCharacter = 7.7;  // approximate width in a wide font
 constexpr double kLabelHeight = 13, kMostLabelRoom = 120;
 
 /// Characters, not bytes.
@@ -35,7 +35,7 @@ struct Frame {
   }
 };
 
-/// By the classes of a page's style sheet.
+/// Styles by the classes of a page's style sheet.
 class PageChartStyle : public ChartStyle {
  public:
   explicit PageChartStyle(const Chart& chart) {
@@ -103,7 +103,7 @@ std::string text_of(double x, double y, const std::string& attributes, const std
 std::string marks(const Chart& chart, const Frame& frame) {
   const ChartStyle& look = frame.look;
   std::string out;
-  double end = -INFINITY;  // of the text before, above the plot: what would touch it is left out
+  double end = -INFINITY;  // end of the previous text; overlapping ones are skipped
   for (const Mark& m : chart.marks) {
     const double x = frame.x(m.x);
     out += line_of(x, look.top, x, look.bottom, look.attributes(Part::mark));
@@ -135,13 +135,13 @@ std::string grid(const Chart& chart, const Frame& frame) {
   }
   const std::vector<double> chosen =
       chart.x_ticks.empty() ? ticks(frame.axes.x, look.most_x) : chart.x_ticks;
-  double end = 0;  // of the tick before: what would touch it goes without a text
+  double end = 0;  // end of the previous text; overlapping ones are skipped
   for (const double v : chosen) {
     const double x = frame.x(v);
     out += line_of(x, look.bottom, x, look.bottom + look.tick, look.attributes(Part::axis));
     const std::string text = number_text(v);
     const double half = look.character * static_cast<double>(text.size()) / 2;
-    const double middle = std::min(x, look.width - half);  // whole, at the right edge too
+    const double middle = std::min(x, look.width - half);  // not clipped at the right edge
     if (middle - half < end) continue;
     out += text_of(rounded(middle), look.bottom + look.x_text, look.attributes(Part::tick_x), text);
     end = middle + half + 2;
@@ -153,14 +153,14 @@ std::string grid(const Chart& chart, const Frame& frame) {
   return out;
 }
 
-/// What marker `i` says of itself.
+/// Text of marker `i`.
 std::string note_of(const Series& s, size_t i) {
   if (i < s.notes.size()) return s.notes[i];
   return fmt::format("{}: {} at {}", s.name, number_text(s.points[i].y),
                      number_text(s.points[i].x));
 }
 
-/// The points of which the values are known, as attributes of a series' element.
+/// A series' name and values as attributes of its element.
 std::string values_of(const Series& s, const std::vector<Point>& points) {
   std::string out = fmt::format(" data-name=\"{}\" data-values=\"", escaped(s.name));
   for (size_t i = 0; i < points.size(); ++i) {
@@ -172,7 +172,7 @@ std::string values_of(const Series& s, const std::vector<Point>& points) {
   return out + "\"";
 }
 
-/// The bars of errors; one that leaves a logarithmic axis ends with it.
+/// Error bars; clipped at the lower end of the axis.
 std::string error_bars(const Series& s, const Frame& frame) {
   std::string out;
   for (size_t i = 0; i < std::min(s.errors.size(), s.points.size()); ++i) {
@@ -202,7 +202,7 @@ std::string coordinates(const std::vector<Point>& points, const Frame& frame) {
   return out;
 }
 
-/// What a line's values spread over: an area, of a single point a bar. It ends with the axis.
+/// The band of a line's spread; a bar for a single point. Clipped at the lower end of the axis.
 std::string band(const Series& s, const Frame& frame, int columns) {
   if (s.spread.size() != s.points.size() || s.spread.empty()) return "";
   std::vector<Point> low, high;
@@ -241,12 +241,12 @@ std::string draw(const Series& s, const Frame& frame) {
       band(s, frame, columns) + bars +
       fmt::format("<polyline{}{}{} points=\"{}\"/>\n", look.line(s.style, thin, s.strength < 1),
                   values_of(s, drawn), faint, coordinates(drawn, frame));
-  // A line of one point shows nothing.
+  // A line of one point is invisible.
   if (s.markers || s.points.size() == 1) out += markers_of(s, frame);
   return out;
 }
 
-/// Names at the ends of lines, moved apart where they would overlap.
+/// Names at the ends of lines, moved apart to avoid overlaps.
 std::string labels(const Chart& chart, const Frame& frame) {
   struct Label {
     double y;
@@ -263,7 +263,7 @@ std::string labels(const Chart& chart, const Frame& frame) {
   for (size_t i = 1; i < all.size(); ++i) {
     all[i].y = std::max(all[i].y, all[i - 1].y + kLabelHeight);
   }
-  // Those pushed out at the bottom push back up.
+  // Labels below the bottom move up, and push others up.
   double limit = frame.look.bottom;
   for (size_t i = all.size(); i-- > 0; limit -= kLabelHeight) all[i].y = std::min(all[i].y, limit);
   std::string out;
@@ -314,7 +314,7 @@ std::string plot(const Chart& chart, const ChartStyle& look) {
   const Frame frame = {axes_of(chart), look};
   std::string out = grid(chart, frame);
   const bool cut = chart.y_floor > -1e300;
-  if (cut) {  // a nested svg cuts off what leaves it, without a name that must be unique
+  if (cut) {  // a nested svg clips without needing a unique id
     out += fmt::format(
         "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">\n",
         look.left, look.top, rounded(look.right - look.left), rounded(look.bottom - look.top));
@@ -326,7 +326,7 @@ std::string plot(const Chart& chart, const ChartStyle& look) {
 
 std::string svg(const Chart& chart) {
   const PageChartStyle look(chart);
-  // data-plot: where the page's script finds what lies between the axes.
+  // data-plot: the plot area, for the page's script.
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" tabindex=\"0\" "
       "aria-label=\"{}\" data-plot=\"{},{},{},{}\">\n",

@@ -1,5 +1,5 @@
 #pragma once
-// A chart as SVG: axes, ticks, lines, points, labels. Knows nothing of runs.
+// A chart as SVG: axes, ticks, lines, points, labels. Independent of runs.
 
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace bamtrain {
 
-/// Colours that the colour-blind tell apart, before they repeat dashed: classes c0, c1, ... of a
+/// Number of colour-blind-safe colours before they repeat with dashes: classes c0, c1, ... of a
 /// page's style sheet, dashes d1, d2.
 inline constexpr int kChartColours = 7, kChartDashes = 3;
 
-/// "c3 d1": how everything that belongs to the n-th run is drawn.
+/// "c3 d1": the classes of everything drawn for the n-th run.
 std::string style_class(int n);
 
 /// From `low` to `high`.
@@ -22,14 +22,14 @@ struct Span {
 };
 
 struct Series {
-  std::string name;  // shown while the pointer is near, and at the line's end where `labels`
+  std::string name;  // shown near the pointer, and at the line's end if `labels`
   int style = 0;     // see style_class
   bool line = true, markers = false;
   double strength = 1;  // opacity of the line
   std::vector<Point> points;
-  std::vector<std::string> notes;   // what a marker says of itself; empty: coordinates
-  std::vector<double> errors = {};  // of markers, to both sides; NaN: unknown; empty: none
-  std::vector<Span> spread = {};    // of each point of a line, a band around it; empty: none
+  std::vector<std::string> notes;   // text of each marker; empty: coordinates
+  std::vector<double> errors = {};  // error bars, both sides; NaN: unknown; empty: no bars
+  std::vector<Span> spread = {};    // band around each point of a line; empty: no band
 };
 
 /// A dashed vertical line.
@@ -39,37 +39,36 @@ struct Mark {
 };
 
 struct Chart {
-  std::string title;                  // for readers who do not see it
-  std::string x_title, y_title = {};  // of y none on a page, where the title stands above
+  std::string title;                  // for readers who cannot see the chart
+  std::string x_title, y_title = {};  // a page has no y_title: the title is above
   Spacing x = Spacing::linear, y = Spacing::linear;
   std::vector<Series> series;
   std::vector<double> x_ticks;  // empty: round numbers
   std::vector<Mark> marks;
-  std::vector<Point> others;  // of charts with the same axes: these hold them too
+  std::vector<Point> others;  // of charts with the same axes; the axes hold them too
   bool from_zero = false;     // the y axis begins at 0
   bool labels = false;        // names at the ends of lines
-  double y_floor = -1e300;    // the y axis begins here at the lowest; what is below is cut off
-  std::string key = {};       // a legend's, where all series are one run's; empty: their name
-  bool x_measured = false;    // x is measured too: no two runs share theirs
-  bool of_losses = false;     // y is exp of a loss: means are of these
+  double y_floor = -1e300;    // lower limit of the y axis; lower values are clipped
+  std::string key = {};       // legend text if all series are of one run; empty: name
+  bool x_measured = false;    // x is measured too: no two runs share x values
+  bool of_losses = false;     // y is exp of a loss: means are taken of the losses
 };
 
-/// The picture's coordinates. A value lies at kLeft + share (right - kLeft) and at
-/// kBottom - share (kBottom - kTop), rounded to hundredths; right is kWidth - kRight, less the room
-/// of labels.
+/// The chart's coordinates. A value is drawn at kChartLeft + share (right - kChartLeft) and at
+/// kChartBottom - share (kChartBottom - kChartTop), rounded to hundredths; right is kChartWidth -
+/// kChartRight minus the room for labels.
 inline constexpr double kChartWidth = 400, kChartHeight = 240;
 inline constexpr double kChartLeft = 50, kChartRight = 12, kChartTop = 10, kChartBottom = 202;
 
-/// Its axes, for those who draw the same by other means.
+/// The chart's axes, for other renderers.
 struct ChartAxes {
   Axis x, y;
 };
 ChartAxes axes_of(const Chart& chart);
 
-/// An <svg> element. Lines without markers are thinned to its columns. What is drawn of a series is
-/// in an attribute data-values too, "x,y" or "x,y,error" with a space between points: of its
-/// polyline, or where it has none of the <g> around its circles; a band's "low,high" in
-/// data-spread.
+/// Returns an <svg> element. Lines without markers are downsampled to its columns. Attribute
+/// data-values repeats the drawn values, "x,y" or "x,y,error" separated by spaces: on a series'
+/// polyline, or else on the <g> around its circles. A band's "low,high" are in data-spread.
 std::string svg(const Chart& chart);
 
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// Style and layout of a chart: what charts on a page and figures of their own do not share.
+// Style and layout of a chart: what differs between charts on a page and standalone figures.
 
 #include <string>
 
@@ -11,10 +11,10 @@ enum class Part {
   grid,
   axis,
   mark,
-  tick_x,  // texts beside the axes
+  tick_x,  // tick labels
   tick_y,
   x_title,
-  note,  // a mark's text, to its right
+  note,  // a mark's text, on its right
   note_end,
   note_middle,
   error,
@@ -25,28 +25,28 @@ class ChartStyle {
  public:
   virtual ~ChartStyle() = default;
 
-  // In the picture's units. A value lies at left + share (right - left) and at
-  // bottom - share (bottom - top), rounded to hundredths.
+  // In the chart's units. A value is drawn at left + share (right - left) and at bottom - share
+  // (bottom - top), rounded to hundredths.
   double left = 0, right = 0, top = 0, bottom = 0;
-  double width = 0;             // no text beside the x axis goes beyond it
-  double columns = 1;           // for a line's points, per unit
-  int most_x = 6, most_y = 7;   // ticks
-  double character = 7;         // the width of one of the x axis's texts, about
-  double tick = 4;              // its length
-  double x_text = 16;           // the baseline of a tick's text, below the axis
-  double y_text = 6, drop = 4;  // a tick's text of the y axis: so far from it, so far lower
-  double x_title = 234;         // the baseline of the x axis's title
-  bool notes_above = false;     // texts of marks: above the plot instead of in it
+  double width = 0;             // limit of the x axis's texts
+  double columns = 1;           // pixel columns per unit, for downsampling lines
+  int most_x = 6, most_y = 7;   // most ticks per axis
+  double character = 7;         // approximate character width in the x axis's texts
+  double tick = 4;              // length of a tick
+  double x_text = 16;           // baseline of a tick's text, below the axis
+  double y_text = 6, drop = 4;  // offset of the y axis's texts: left and down
+  double x_title = 234;         // baseline of the x axis's title
+  bool notes_above = false;     // marks' texts above the plot instead of inside
 
-  /// Attributes, each after a space, of a part; of what belongs to the run of that style.
+  /// Attributes of a part in the style of a run, each preceded by a space.
   virtual std::string attributes(Part part, int style = 0) const = 0;
-  /// Of a series' line: of more points than columns; not as strong as others (Series::strength).
+  /// Attributes of a series' line. thin: more points than columns; faint: Series::strength < 1.
   virtual std::string line(int style, bool thin, bool faint) const = 0;
-  /// A marker around (x, y) that holds `contents`.
+  /// A marker at (x, y) that contains `contents`.
   virtual std::string marker(int style, double x, double y, const std::string& contents) const = 0;
 };
 
-/// The elements between the <svg> and the labels of a chart.
+/// The elements of a chart inside <svg>, without labels.
 std::string plot(const Chart& chart, const ChartStyle& look);
 
 }  // namespace bamtrain

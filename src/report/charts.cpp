@@ -32,7 +32,7 @@ struct FixedChart {
   const char *name, *lacks, *remedy;
 };
 
-// All whose names do not come from what runs are called or have.
+// All charts whose names do not depend on the runs.
 constexpr FixedChart kFixed[] = {
     {"perplexity", "perplexity of windows", kEvaluate},
     {"perplexity-last", "perplexity of last tokens", kEvaluate},

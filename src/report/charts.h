@@ -9,21 +9,21 @@
 
 namespace bamtrain {
 
-/// A chart and what the command line calls it.
+/// A chart and its name on the command line.
 struct NamedChart {
   std::string name;
   Chart chart;
 };
 
-/// Every chart that the page of these runs has, in its order; all names differ. Error
-/// (ExitCode::io) where a run's parameters do not fit its model.
+/// Every chart on the page of these runs, in page order; all names differ. Throws Error
+/// (ExitCode::io) if a run's parameters do not fit its model.
 std::vector<NamedChart> charts_of(const Runs& runs);
 
-/// The names that do not depend on what runs are called or have.
+/// Chart names that do not depend on the runs.
 std::vector<std::string> fixed_chart_names();
 
-/// The chart `name`, runs that differ in their seed alone as one line (seeds.h). Error
-/// (ExitCode::usage) that names the charts there are, or says what these runs lack for that one;
+/// The chart `name`, with runs that differ only in their seed as one line (seeds.h). Throws Error
+/// (ExitCode::usage) that lists the available charts, or states what these runs lack for that one;
 /// (ExitCode::io) as charts_of.
 Chart chart_of(const Runs& runs, const std::string& name);
 

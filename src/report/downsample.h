@@ -12,9 +12,9 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// The points of a curve, ascending in x, that its picture in `columns` columns of pixels shows: of
-/// each column the first, the lowest, the highest and the last, in their order. So no peak is lost
-/// and nothing is averaged. `y` is theirs; points are values of the curve, never new ones.
+/// The points of a curve, ascending in x, that are visible in `columns` pixel columns: in each
+/// column the first, lowest, highest and last, in order. No peak is lost and nothing is averaged:
+/// every point is one of the curve's. `x`: the chart's axis.
 std::vector<Point> downsampled(const std::vector<Point>& curve, const Axis& x, int columns);
 
 }  // namespace bamtrain

@@ -20,15 +20,15 @@ constexpr const char* kFigureBeginning =
 
 // Points of 1/72 inch.
 constexpr double kLine = 1.2, kThinLine = 0.7;
-constexpr double kPlotShare = 0.55;  // the plot's height, of the picture's width
+constexpr double kPlotShare = 0.55;  // height of the plot / width of the figure
 constexpr double kRow = 10, kSample = 18, kGap = 3, kApart = 10;  // of the legend
-constexpr double kTickRoomX = 34, kTickRoomY = 18;                // for a tick, at the least
+constexpr double kTickRoomX = 34, kTickRoomY = 18;                // minimum room per tick
 
-// Of lines; the first is whole. Shapes and dashes, 7 colours: their numbers have no common divisor.
+// Dashes of lines; the first is solid. The numbers of shapes, dashes and colours (7) are coprime.
 constexpr std::array<const char*, 4> kDashes = {"", "4 1.6", "1 1.4", "5 1.4 1 1.4"};
 constexpr int kShapes = 6;
 
-/// About, of sans-serif fonts rather wide, in points.
+/// Approximate width in points, for rather wide sans-serif fonts.
 double width_of(const std::string& utf8, double size) {
   double ems = 0;
   for (const char c : utf8) {
@@ -47,7 +47,7 @@ double width_of(const std::string& utf8, double size) {
   return ems * size;
 }
 
-/// What of a text is at most so wide.
+/// The longest beginning of `text` that fits.
 std::string fitting(const std::string& text, double size, double most) {
   if (width_of(text, size) <= most) return text;
   std::string out = text;
@@ -79,7 +79,7 @@ std::string dashes(int style) {
   return of.empty() ? "" : " stroke-dasharray=\"" + of + "\"";
 }
 
-/// About equally large.
+/// Marker shapes of about equal size.
 std::string shape(int style, double x, double y) {
   const auto path = [&](std::initializer_list<Point> corners) {
     std::string out;
@@ -124,8 +124,7 @@ struct Key {
   std::string text;
 };
 
-/// Of each style one: what its strongest line is called. None where one series says nothing that
-/// the caption does not.
+/// One legend key per style: the name of its strongest line, or Chart::key for a single style.
 std::vector<Key> keys_of(const Chart& chart) {
   std::vector<Key> out;
   std::vector<double> strengths;
@@ -147,7 +146,7 @@ std::vector<Key> keys_of(const Chart& chart) {
   return out;
 }
 
-/// In points.
+/// Layout in points.
 class FigureChartStyle : public ChartStyle {
  public:
   FigureChartStyle(const Chart& chart, double wide, bool dashed) : dashed_(dashed) {
@@ -174,7 +173,7 @@ class FigureChartStyle : public ChartStyle {
     x_title = bottom + x_text + kText + 2;
   }
 
-  /// Makes room above the plot.
+  /// Moves the plot down, to make room above it.
   void lower(double by) {
     for (double* y : {&top, &bottom, &x_title}) *y += by;
   }
@@ -218,10 +217,10 @@ class FigureChartStyle : public ChartStyle {
     return fmt::format(" class=\"{}\" stroke=\"{}\" stroke-width=\"{}\"", name, colour, wide);
   }
 
-  bool dashed_;  // strong lines, which no points tell apart
+  bool dashed_;  // dash strong lines: no markers distinguish them
 };
 
-/// The legend's elements, in rows from the top; what height they take.
+/// The legend's elements, in rows from the top, and their height.
 struct Legend {
   std::string elements;
   double height = 0;
@@ -255,7 +254,7 @@ Legend legend_of(const std::vector<Key>& keys, const ChartStyle& look) {
   return out;
 }
 
-/// For viewers with a dark theme: rules of a style sheet come before attributes of elements.
+/// For viewers with a dark theme: style sheet rules override attributes of elements.
 std::string dark_rules() {
   std::string out = fmt::format(
       "<style>@media (prefers-color-scheme: dark) {{\n.paper {{ fill: {} }} .ink {{ fill: {} }} "

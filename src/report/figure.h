@@ -1,6 +1,6 @@
 #pragma once
-// One chart of a report as a picture of its own, for a paper: SVG that needs no style sheet, script
-// or font, in print's units.
+// A chart of a report as a standalone figure for a paper: SVG without style sheets, scripts or
+// fonts, in print units.
 
 #include <string>
 #include <string_view>
@@ -9,25 +9,25 @@
 
 namespace bamtrain {
 
-/// Millimetres: a column of most papers in two, and limits.
+/// Millimetres: a column of most two-column papers, and limits.
 inline constexpr double kFigureWidth = 84, kLeastFigureWidth = 40, kMostFigureWidth = 400;
 
-/// Points of 1/72 inch: the heights of texts, and the room at a picture's edges.
+/// Points of 1/72 inch: text heights, and the margin at the figure's edges.
 inline constexpr double kText = 8, kSmallText = 7, kEdge = 2;
 
 /// An SVG file `millimetres` wide, in points of 1/72 inch; texts are 8 and 7 points high at any
-/// width. Legend above, titles at the axes, series told apart without colours too: lines by dashes,
-/// points by their shape. Light, on white; dark to viewers that prefer that, and know media
-/// queries. The same bytes for the same chart. REQUIRES: within the limits.
+/// width. The legend is above, titles are at the axes. Series can be distinguished without colours:
+/// lines by dashes, points by shape. Light, on white; dark for viewers that prefer that and support
+/// media queries. Deterministic: equal charts give equal bytes. REQUIRES: within the limits.
 std::string figure_svg(const Chart& chart, double millimetres = kFigureWidth);
 
-/// Such a file around `elements`, in points: the same paper, font and rules for dark viewers, whose
-/// classes are paper, ink, soft, rule, axis, s0 and f0 to s6 and f6 (palette.h). `label`: for
-/// readers who do not see it.
+/// Such a file around `elements`, in points: the same background, font and rules for dark viewers,
+/// with classes paper, ink, soft, rule, axis, s0 and f0 to s6 and f6 (palette.h). `label`: for
+/// readers who cannot see it.
 std::string figure_file(const std::string& label, double millimetres, double width, double height,
                         const std::string& elements);
 
-/// Whether `text` begins as such figures do.
+/// Whether `text` begins like such a figure.
 bool is_figure_svg(std::string_view text);
 
 }  // namespace bamtrain

@@ -18,20 +18,20 @@ namespace {
 
 constexpr size_t kDepthColumn = 8, kLeastColumn = 7;
 
-/// "100", "5.3": of a depth's or a share's percent no more than one decimal.
+/// "100", "5.3": a percentage with at most one decimal.
 std::string percent(double share) {
   const double tenths = std::round(share * 1000);
   return number_text(tenths / 10, 4);
 }
 
 // Points of 1/72 inch.
-constexpr double kLeft = 42, kRight = 6;        // of the fields, from the picture's edges
-constexpr double kTitle = 14, kBelow = 28;      // of the title, and below each map's fields
-constexpr double kMostRow = 12, kLeastRow = 3;  // a field's height
-constexpr double kMostHeight = 240;             // of a map's fields, where rows are many
-constexpr double kTickGapX = 3;                 // between lengths' texts
-constexpr double kDigit = 0.58 * kSmallText;    // the width of one
-constexpr double kLightTextFrom = 0.75;         // share from which text on a field is light
+constexpr double kLeft = 42, kRight = 6;        // margins of the fields
+constexpr double kTitle = 14, kBelow = 28;      // height of the title, and below each map's fields
+constexpr double kMostRow = 12, kLeastRow = 3;  // limits of a field's height
+constexpr double kMostHeight = 240;             // height of a map's fields with many rows
+constexpr double kTickGapX = 3;                 // gap between the lengths' texts
+constexpr double kDigit = 0.58 * kSmallText;    // width of a digit
+constexpr double kLightTextFrom = 0.75;         // score from which text on a field is light
 
 std::string text(const char* name, const char* colour, double size, const char* anchor, double x,
                  double y, const std::string& what) {
@@ -41,7 +41,7 @@ std::string text(const char* name, const char* colour, double size, const char* 
       name, colour, size, anchor, rounded(x), rounded(y), escaped(what));
 }
 
-/// Every n-th of `count`, so that texts have room.
+/// The smallest n such that every n-th of `count` texts fits.
 size_t every(size_t count, double apart, double room) {
   size_t n = 1;
   while (n < count && static_cast<double>(n) * apart < room) ++n;
@@ -57,7 +57,7 @@ double height_of(const HeatMap& map) {
   return row_height(map) * static_cast<double>(map.depths.size()) + kBelow;
 }
 
-/// The map's elements, from `top` on, without the title.
+/// The map's elements below `top`, without the title.
 std::string elements(const HeatMap& map, double width, double top) {
   require(!map.depths.empty() && !map.lengths.empty() &&
               map.shares.size() == map.depths.size() * map.lengths.size(),
@@ -156,7 +156,7 @@ std::string terminal_heat_map(const HeatMap& map) {
 }
 
 std::string heat_map_element(const HeatMap& map) {
-  constexpr double kWidth = 252;  // so that its texts are as large as those of charts beside it
+  constexpr double kWidth = 252;  // texts as large as in adjacent charts
   return fmt::format("<svg class=\"map\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
                      kWidth, rounded(kEdge + height_of(map)), escaped(label_of(map))) +
          elements(map, kWidth, kEdge) + "</svg>\n";

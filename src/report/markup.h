@@ -1,5 +1,5 @@
 #pragma once
-// Text in HTML and SVG.
+// Text for HTML and SVG.
 
 #include <cmath>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace bamtrain {
 
-/// `text` as it may stand between tags and in quoted attributes of HTML and XML: & < > " ' as
-/// references; U+FFFD for what is no UTF-8 and for what replace_controls (core/utf8.h) replaces.
+/// Escapes `text` for use between tags and in quoted attributes of HTML and XML: & < > " ' become
+/// references; invalid UTF-8 and what replace_controls (core/utf8.h) replaces become U+FFFD.
 std::string escaped(std::string_view text);
 
 /// A coordinate or size of SVG, rounded to hundredths.

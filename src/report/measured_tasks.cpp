@@ -37,7 +37,7 @@ MeasuredTasks measured_tasks(const Results& results) {
   const JsonPlace place = {results.path(), ExitCode::io,
                            "remove the file, or restore it from a copy"};
   MeasuredTasks out;
-  json rows = json::array();  // as an evaluation writes them
+  json rows = json::array();  // in the format of an evaluation
   for (const auto& [result, numbers] : results.all().items()) {
     const ResultName name = parsed(result);
     if (!is_task(name.task)) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// What results.json says of tasks: their numbers against length, and maps by length and depth.
+// Task results in results.json: numbers against length, and maps by length and depth.
 
 #include <cstdint>
 #include <optional>
@@ -13,12 +13,12 @@
 namespace bamtrain {
 
 struct TaskNumber {
-  std::optional<int64_t> length;  // none: of a file, whose texts have their own
+  std::optional<int64_t> length;  // nullopt: texts of a file have their own
   double value = 0;               // NaN: not finite
   StandardError error;
 };
 
-/// A number of a task, as "exact_match" of "passkey".
+/// One number of a task, such as "exact_match" of "passkey".
 struct TaskNumbers {
   std::string task, number;
   std::vector<TaskNumber> at;
@@ -29,9 +29,9 @@ struct MeasuredTasks {
   std::vector<HeatMap> maps;
 };
 
-/// In the order of the file, each by ascending length: of each result all numbers that have a
-/// standard error beside them. Of validation and perplexity against length nothing: those have
-/// files of their own. Error (ExitCode::io) at the file where a result is none of a task.
+/// All task numbers that have a standard error, in file order, each by ascending length. Validation
+/// and perplexity against length have their own files. Throws Error (ExitCode::io) at the file for
+/// a malformed task result.
 MeasuredTasks measured_tasks(const Results& results);
 
 }  // namespace bamtrain

@@ -13,18 +13,18 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int kDistances = 120;  // of a curve, at most
+constexpr int kDistances = 120;  // most points of a curve
 
 using Theta = std::vector<const double*>;
 
-/// What the functions here know of a run.
+/// A run's model and trained values.
 struct Trained {
   const ModelConfig& model;
   ModelShape shape;
   const MechanismValues& values;
   const std::string& where;
 
-  /// The parameter's values in a layer; null: not written yet.
+  /// The parameter's values in a layer; null if not written yet.
   const double* find(const MechanismParameter& p, const char* kind, int64_t layer) const {
     const std::string name = mechanism_parameter_name(p, kind, layer);
     const auto it = values.find(name);
@@ -39,7 +39,7 @@ struct Trained {
     return it->second.data();
   }
 
-  /// All of a layer's prior but its gates; none where one is missing.
+  /// All parameters of a layer's prior except gates; nullopt if one is missing.
   std::optional<Theta> theta(const MechanismParameters& parameters, int64_t layer) const {
     Theta out;
     for (const MechanismParameter& p : parameters) {
@@ -51,7 +51,7 @@ struct Trained {
   }
 };
 
-/// From 1 to `last`, evenly on a logarithmic axis, each once.
+/// Distinct distances from 1 to `last`, log-spaced.
 std::vector<int64_t> distances(int64_t last) {
   std::vector<int64_t> out;
   for (int k = 0; k < kDistances && last >= 1; ++k) {
@@ -81,7 +81,7 @@ std::vector<std::vector<Point>> fire_curves(const PriorChoice& prior, const Thet
                                             const ModelShape& shape) {
   const int64_t H = shape.heads, T = shape.sequence_length;
   const double L0 = prior.info().as<FireFamily>()->threshold_length(prior.options, T);
-  // In the order of its parameters: c, m, w1, b1, w2, b2.
+  // theta is in the order of the parameters: c, m, w1, b1, w2, b2.
   const FireParameters p = {
       theta[2], theta[3],  theta[4],
       theta[5], *theta[0], *theta[1],
@@ -111,7 +111,7 @@ std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training
                                       const MechanismValues& values, const std::string& where) {
   const Trained trained = {model, model.shape(training_length), values, where};
   std::vector<PriorCurves> out;
-  // Of each prior that has no parameters of single layers, the curves of its first layer.
+  // For each prior without per-layer parameters, the curves of its first layer.
   std::vector<std::pair<const PriorChoice*, size_t>> shared;
   for (int64_t l = 0; l < model.layers; ++l) {
     const PriorChoice& prior = model.attention.prior.of(l);

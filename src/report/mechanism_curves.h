@@ -1,5 +1,5 @@
 #pragma once
-// What the priors, scales and normalizers of a model have learned, in the form that pictures show.
+// Learned priors, scales and normalizers of a model, prepared for charts.
 
 #include <cstdint>
 #include <string>
@@ -12,25 +12,25 @@
 namespace bamtrain {
 
 /// b(d) of each head in one layer, or in several that share the prior's parameters or have none.
-/// Beside a mix of heads it is what that reads, and not what is added to a logit.
+/// With a mix of heads, b is the mix's input, not what is added to a logit.
 struct PriorCurves {
   std::string prior;
-  std::string mix;  // empty: none
+  std::string mix;  // empty: no mix
   std::vector<int64_t> layers;
-  std::vector<std::vector<Point>> heads;  // d = 1 up to T - 1, evenly on a logarithmic axis
+  std::vector<std::vector<Point>> heads;  // d from 1 to T - 1, log-spaced
 };
 
-/// Of the layers whose prior is a function of head and distance (family table), and of fire, whose
-/// bias also depends on the query's position: that of the last one in a sequence of training, T
-/// - 1. Layers whose parameters `values` has not are left out. Error (ExitCode::io) at `where` for
-/// parameters of another size than `model` has.
+/// Curves of the layers whose prior is a function of head and distance (family table), and of fire.
+/// The bias of fire also depends on the query's position; its curves use the last one in training,
+/// T - 1. Layers whose parameters are missing from `values` are skipped. Throws Error
+/// (ExitCode::io) at `where` if parameters have another size than in `model`.
 std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training_length,
                                       const MechanismValues& values, const std::string& where);
 
-/// The points of all these curves together, at most.
+/// Upper bound on the total points of these curves.
 int64_t most_curve_points(const ModelConfig& model);
 
-/// A head of a layer with two of its parameters, or a parameter in its layer.
+/// A point of a layer's head: two parameters, or layer and parameter.
 struct HeadPoint {
   int64_t layer = 0, head = 0;
   Point at;
@@ -40,7 +40,7 @@ struct HeadPoint {
 std::vector<HeadPoint> bam_points(const ModelConfig& model, int64_t training_length,
                                   const MechanismValues& values, const std::string& where);
 
-/// A parameter of the logit scale that has one value per head: (layer, value).
+/// A parameter of the logit scale with one value per head: (layer, value).
 struct ScaleParameter {
   std::string name;  // "s"
   std::vector<HeadPoint> points;

@@ -11,7 +11,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr double kLowestBias = -20;  // exp(-20): less than anyone sees
+constexpr double kLowestBias = -20;  // exp(-20) is invisible
 
 std::string layers_text(const std::vector<int64_t>& layers) {
   std::string out = layers.size() == 1 ? "layer " : "layers ";
@@ -27,11 +27,11 @@ std::string layers_text(const std::vector<int64_t>& layers) {
 
 std::string metrics_file(const ReportedRun& run) { return run.folder + "/metrics.jsonl"; }
 
-/// The lowest and the highest of values; NaN where there is none.
+/// The lowest and the highest value; NaN if there are no values.
 struct Extent {
   double low = NAN, high = NAN;
 
-  /// What no axis has a place for is left out: it is not drawn.
+  /// Skips values that no axis can show: they are not drawn.
   void add(double value) {
     if (!has_place(value)) return;
     low = std::fmin(low, value);
@@ -39,7 +39,7 @@ struct Extent {
   }
 };
 
-/// Of the curves of a title: of very many layers, so small.
+/// Extent of the curves with one title; kept small, for very many layers.
 struct CurveExtent {
   Extent x, y;
 
@@ -54,15 +54,15 @@ struct CurveExtent {
 };
 
 struct DrawnPrior {
-  std::string title;  // behind the run's and before the layers'
-  bool mixed;         // what a mix of heads reads
+  std::string title;  // placed between the run's name and the layers
+  bool mixed;         // input of a mix of heads
   Chart chart;
 };
 
-/// Those of one title have the same axes.
+/// Charts with one title share their axes.
 std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
   std::vector<DrawnPrior> all;
-  std::map<std::string, CurveExtent> extents;  // of all curves of a title
+  std::map<std::string, CurveExtent> extents;  // by title
   for (size_t n = 0; n < runs.size(); ++n) {
     const ReportedRun& run = runs[n];
     if (!run.model) continue;

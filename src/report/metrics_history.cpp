@@ -9,11 +9,10 @@ namespace bamtrain {
 
 namespace {
 
-// The smoothed loss is a running mean: of about the last fiftieth of the lines, and of ten at
-// least.
+// The smoothed loss is a running mean over about the last fiftieth of the lines, at least ten.
 constexpr double kShare = 1.0 / 50, kLeastSteps = 10;
 
-/// What is drawn of a line, but for the smoothed loss.
+/// The plotted quantities of a line, except the smoothed loss.
 constexpr double MetricsLine::*kDrawn[] = {
     &MetricsLine::loss,
     &MetricsLine::lr,

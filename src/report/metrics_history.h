@@ -1,5 +1,5 @@
 #pragma once
-// A run's metrics as pictures show them, in memory that does not grow with the run.
+// A run's metrics for charts, in constant memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace bamtrain {
 
-/// A line of metrics.jsonl, and the loss smoothed up to there.
+/// A line of metrics.jsonl, and the smoothed loss up to it.
 struct HistoryLine : MetricsLine {
   double smoothed_loss = 0;
 };
 
-/// Takes lines one after the other and keeps at most kMost of them. Where more have come, the steps
-/// so far are divided into kColumns equal parts, and of each part stay the first line, the last,
-/// and those with the lowest and the highest value of what is drawn: no peak is lost, nothing is
-/// averaged.
+/// Keeps at most kMost of the lines added. When that is exceeded, the steps so far are divided into
+/// kColumns equal parts. Each part keeps its first and last line, and the lines with the lowest and
+/// highest value of each plotted quantity: no peak is lost, nothing is averaged. It also keeps its
+/// last validation.
 class MetricsHistory {
  public:
   static constexpr size_t kColumns = 512;  // more than a chart has pixels
   static constexpr size_t kMost = 32 * kColumns;
   static constexpr int64_t kBytes = static_cast<int64_t>(kMost * sizeof(HistoryLine));
 
-  /// REQUIRES: a step after the one before.
+  /// REQUIRES: ascending steps.
   void add(const MetricsLine& line);
 
-  /// Ascending steps; the first and the last are always among them, and the last validation.
+  /// Ascending steps; always includes the first, the last, and the last validation.
   const std::vector<HistoryLine>& lines() const { return lines_; }
   int64_t added() const { return added_; }
 

@@ -17,7 +17,7 @@ std::string beginning_of_page(const std::string& of) {
   return kPageBeginning + ("<meta name=\"generator\" content=\"bamtrain " + of) + "\">\n";
 }
 
-/// The variables of a style sheet.
+/// The style sheet's variables.
 std::string variables(const Palette& p) {
   std::string out = fmt::format("--paper: {}; --ink: {}; --soft: {}; --rule: {};", p.paper, p.ink,
                                 p.soft, p.rule);
@@ -115,8 +115,8 @@ blockquote b { color: var(--soft); font-weight: 400; }
 }
 )css";
 
-// What a chart's elements say of its series is shown under the pointer and the finger, stepped
-// through with the arrow keys, and saved.
+// The script shows the series' data attributes under the pointer and the finger, steps through them
+// with the arrow keys, and saves them.
 constexpr const char* kScript = R"js(
 const near = 6;  // so far beside the ends of a line it still has a value
 const space = 'http://www.w3.org/2000/svg';

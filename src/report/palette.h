@@ -8,11 +8,11 @@
 namespace bamtrain {
 
 struct Palette {
-  const char *paper, *ink, *soft, *rule;  // background; text; text of less weight, axes; grid
+  const char *paper, *ink, *soft, *rule;  // background; text; secondary text, axes; grid
   std::array<const char*, kChartColours> series;
 };
 
-// Okabe and Ito's colours (2008), without black and yellow, which one of the backgrounds hides.
+// Okabe and Ito's colours (2008), without black and yellow, each invisible on one background.
 inline constexpr Palette kLight = {
     "#fff",
     "#1b1f24",

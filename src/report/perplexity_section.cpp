@@ -20,8 +20,8 @@ using Rows = std::vector<LengthPerplexity>;
 struct Protocol {
   Rows PerplexityResult::*rows;
   const char *name, *x_title;
-  bool ranges = false;       // rows are of lengths or positions from one to another
-  bool by_position = false;  // of which one alone is the whole of the windows
+  bool ranges = false;       // rows are ranges of lengths or positions
+  bool by_position = false;  // a single row would be the whole windows
 };
 constexpr Protocol kWindows = {&PerplexityResult::windows, "perplexity", "length"};
 constexpr Protocol kLast = {&PerplexityResult::last, "perplexity-last", "length"};
@@ -32,14 +32,14 @@ constexpr Protocol kShort = {&PerplexityResult::short_documents, "perplexity-sho
                              "tokens of a document", true};
 constexpr Protocol kProtocols[] = {kWindows, kLast, kBins, kPositions, kShort};
 
-/// The rows of a run; null where it has none.
+/// The rows of a run; null if it has no rows.
 const Rows* rows_of(const ReportedRun& run, const Protocol& protocol) {
   if (!run.record->perplexity) return nullptr;
   const Rows& rows = (*run.record->perplexity).*protocol.rows;
   return rows.empty() ? nullptr : &rows;
 }
 
-/// "256", or "256 (a), 16 (b)" where runs differ.
+/// "256", or "256 (a), 16 (b)" if runs differ.
 std::string last_tokens_text(const Runs& runs) {
   std::set<int64_t> different;
   std::string each;
@@ -60,13 +60,13 @@ std::string perplexity_title(const Runs& runs, const Protocol& protocol) {
   return "perplexity of each window's last " + last_tokens_text(runs) + " tokens";
 }
 
-/// Of an axis, in a figure whose caption is elsewhere.
+/// Title of the y axis in a standalone figure, whose caption is elsewhere.
 std::string y_title_of(const Runs& runs, const Protocol& protocol) {
   if (protocol.rows != kLast.rows) return "perplexity";
   return "perplexity, last " + last_tokens_text(runs) + " tokens";
 }
 
-/// Whether there is a chart of it.
+/// Whether the protocol has a chart.
 bool is_shown(const Runs& runs, const Protocol& protocol) {
   return std::any_of(runs.begin(), runs.end(), [&](const ReportedRun& run) {
     const Rows* rows = rows_of(run, protocol);
@@ -74,7 +74,7 @@ bool is_shown(const Runs& runs, const Protocol& protocol) {
   });
 }
 
-/// Two decimals, as far as anyone reads them.
+/// Two decimals below 1000, else four significant digits.
 std::string perplexity_text(double perplexity) {
   return perplexity < 1000 ? fmt::format("{:.2f}", perplexity) : number_text(perplexity, 4);
 }
@@ -83,14 +83,14 @@ std::string perplexity_text(const LengthPerplexity& p) {
   return perplexity_text(p.perplexity) + error_text(p.error, p.perplexity < 1000 ? 2 : 0);
 }
 
-/// "1,024", or "1,024 to 2,048" of a range.
+/// "1,024", or "1,024 to 2,048" for a range.
 std::string length_text(const LengthPerplexity& p, const Protocol& protocol) {
   const std::string length = number_text(static_cast<double>(p.length), 15);
   if (!protocol.ranges) return length;
   return number_text(static_cast<double>(p.from), 15) + " to " + length;
 }
 
-/// Where a row is drawn: a range at its middle.
+/// The x value of a row: a range's middle.
 double place_of(const LengthPerplexity& p, const Protocol& protocol) {
   const auto length = static_cast<double>(p.length);
   return protocol.ranges ? (static_cast<double>(p.from) + length) / 2 : length;
@@ -116,7 +116,7 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   chart.y_title = y_title_of(runs, protocol);
   chart.of_losses = true;
   chart.y = Spacing::logarithmic;
-  // Bins are equally wide.
+  // Bins have equal widths.
   chart.x = protocol.by_position ? Spacing::linear : Spacing::logarithmic;
   chart.labels = runs.size() > 1;
   std::set<double> lengths, trained;
@@ -137,7 +137,7 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   return chart;
 }
 
-/// A column per length, a row per run, of what `text` says of one; "" where it says nothing.
+/// One column per length and one row per run; cells are `text` of a result, "" if it is missing.
 template <class Text>
 std::string perplexity_table(const Runs& runs, const Protocol& protocol, const std::string& title,
                              Text&& text) {
@@ -215,7 +215,7 @@ int64_t longest_length(const PerplexityResult& result) {
 std::string incomparable_perplexities(const Runs& runs) {
   std::set<std::string> data;
   std::set<bool> packed;
-  std::set<std::pair<int64_t, int64_t>> documents;  // how many, and the longest length
+  std::set<std::pair<int64_t, int64_t>> documents;  // number of documents, longest length
   for (const ReportedRun& run : runs) {
     const auto& result = run.record->perplexity;
     if (!result) continue;

@@ -15,7 +15,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What the runs are: a row per fact that any of them has.
+/// Table of the runs' facts: one row per fact that any run has.
 std::string facts_table(const Runs& runs) {
   std::vector<std::string> names, head = {""};
   for (size_t n = 0; n < runs.size(); ++n) {
@@ -74,7 +74,7 @@ using Value = std::function<double(const HistoryLine&)>;
 
 struct Curve {
   Value value;
-  std::string name;     // behind the run's
+  std::string name;     // appended to the run's name
   double strength = 1;  // see Series
 };
 
@@ -97,7 +97,7 @@ Chart training_chart(const Runs& runs, const char* title, const char* x_title, c
   return chart;
 }
 
-/// Validation passes, with their errors where there are not too many to tell apart.
+/// Validation losses, with error bars unless there are too many.
 Chart validation_chart(const Runs& runs, const Value& tokens) {
   Chart chart = training_chart(runs, "validation loss", "tokens", tokens,
                                {{[](const HistoryLine& m) { return m.validation_loss; }, ""}});
@@ -127,7 +127,7 @@ std::string training_section(const Runs& runs) {
   return section("Training", figures.empty() ? "" : kSmoothed + legend(runs) + grid_of(figures));
 }
 
-/// A path that may be broken after its dots.
+/// A path with line-break opportunities after its dots.
 std::string path_text(const std::string& path) {
   std::string out;
   for (const char c : escaped(path)) out += c == '.' ? std::string(".<wbr/>") : std::string(1, c);

@@ -1,6 +1,6 @@
 #pragma once
-// The report of one or more runs: a page of charts and tables that compares them, and a plot for
-// the terminal.
+// The report that compares one or more runs: a page of charts and tables, and a plot for the
+// terminal.
 
 #include <cstdint>
 #include <optional>
@@ -18,37 +18,37 @@ struct RunFact {
 };
 
 struct ReportedRun {
-  std::string name;  // shown everywhere, different for each
+  std::string name;  // display name, unique
   std::string folder;
   const RunRecord* record = nullptr;
-  std::optional<ModelConfig> model;  // none before the first checkpoint
-  int64_t training_length = 0;       // T, where there is a model
-  std::vector<RunFact> facts = {};   // with which the page begins
-  std::string recipe = {};  // the same text in runs that differ in their seed alone; "": unknown
-  int64_t seed = 0;         // where the recipe is known
+  std::optional<ModelConfig> model;  // nullopt before the first checkpoint
+  int64_t training_length = 0;       // T, if there is a model
+  std::vector<RunFact> facts = {};   // shown at the top of the page
+  std::string recipe = {};           // equal in runs that differ only in their seed; "": unknown
+  int64_t seed = 0;                  // valid if the recipe is known
 };
 using Runs = std::vector<ReportedRun>;
 
-/// A key in which the configs differ, with its value in each run; "" where a run has none.
+/// A key in which the configs differ, with its value in each run; "" if a run lacks it.
 struct ConfigDifference {
   std::string key;
   std::vector<std::string> values;
 };
 
-/// One HTML file. Sections without contents are left out. Error (ExitCode::io) where a run's
-/// parameters do not fit its model.
+/// One HTML file. Empty sections are omitted. Throws Error (ExitCode::io) if a run's parameters do
+/// not fit its model.
 std::string report_html(const Runs& runs, const std::vector<ConfigDifference>& differences);
 
 /// "these runs were evaluated on different data: their perplexities do not compare", or on
-/// different documents of the same data, as the longest length decides; "" where they were not.
+/// different documents of the same data, as determined by the longest length. "" if they compare.
 std::string incomparable_perplexities(const Runs& runs);
 
-/// Perplexity against length of all runs, see terminal_plot.h: of the last tokens of each window
-/// where all that were evaluated have that, else of whole windows, with incomparable_perplexities
-/// below. "" where there is nothing to plot.
+/// Plot of perplexity against length of all runs (terminal_plot.h): of each window's last tokens if
+/// all evaluated runs have them, else of whole windows; then incomparable_perplexities. "" if there
+/// is nothing to plot.
 std::string report_plot(const Runs& runs);
 
-/// The same of one evaluation: a line per protocol.
+/// The same plot for one evaluation, with a line per protocol.
 std::string perplexity_plot(const PerplexityResult& result);
 
 }  // namespace bamtrain

@@ -25,7 +25,7 @@ double share_of(const JsonObject& object, const char* key) {
   return share;
 }
 
-/// A column.
+/// One column of a map.
 struct Row {
   std::string task;
   const char* score;

@@ -1,5 +1,5 @@
 #pragma once
-// What bamtrain eval --task passkey or niah wrote, as maps by length and depth.
+// Results of bamtrain eval --task passkey or niah, as maps by length and depth.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace bamtrain {
 
-/// A map of each task whose rows have depths, in the file's order: of exact matches, or of recall.
-/// None where no row has. Error at `place` for what is no such result.
+/// A map of each task whose rows have depths, in file order: of exact match, or of recall. Empty if
+/// no row has depths. Throws Error at `place` for a malformed result.
 std::vector<HeatMap> retrieval_maps(const nlohmann::json& result, const JsonPlace& place);
 
-/// Of the file at `path`. Error (ExitCode::io) where it cannot be read, (ExitCode::data) as above
-/// and for one without depths.
+/// Reads the file at `path`. Throws Error (ExitCode::io) if it cannot be read, and Error
+/// (ExitCode::data) as above and for a file without depths.
 std::vector<HeatMap> read_retrieval_maps(const std::string& path);
 
 }  // namespace bamtrain

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr const char* kOfStarts = "restore the file from a copy, or remove it";
 
-/// "fmt 9.1.0, CUDA 12.4" of an object of versions.
+/// "fmt 9.1.0, CUDA 12.4" from an object of versions.
 std::string listed(const JsonObject& versions) {
   std::string out;
   for (const auto& [name, version] : versions.value().items()) {
@@ -27,13 +27,13 @@ std::string listed(const JsonObject& versions) {
   return out;
 }
 
-/// Whether there is such a file; one in a folder that cannot be searched shows when it is opened.
+/// Whether the file exists. True if its folder cannot be searched: opening it then reports why.
 bool present(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error) || error;
 }
 
-/// The value in a file; none where there is no file.
+/// The value in a file; nullopt if there is no file.
 std::optional<json> value_in(const std::string& path, int64_t most, const char* remedy) {
   if (!present(path)) return std::nullopt;
   const InputFile file(path, ExitCode::io, remedy);

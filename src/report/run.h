@@ -1,7 +1,6 @@
 #pragma once
-// What a training run has left in its folder, as the files say it: metrics.jsonl, perplexity.json,
-// samples.jsonl, starts.json, results.json. (A checkpoint's config is for the caller, who knows
-// configs.)
+// Reads what a training run wrote to its folder: metrics.jsonl, perplexity.json, samples.jsonl,
+// starts.json, results.json. (The caller reads the checkpoint's config.)
 
 #include <cstdint>
 #include <functional>
@@ -18,14 +17,14 @@
 
 namespace bamtrain {
 
-/// The lines of a file of JSON objects, one per line, that a run appends to.
+/// A file of JSON objects, one per line, that a run appends to.
 class JsonLines {
  public:
   explicit JsonLines(std::string path) : path_(std::move(path)) {}
 
-  /// Calls `line` with each line that came since the last call. A last line without its end is one
-  /// that is being written: it waits for the next call. No such file: no lines. Error
-  /// (ExitCode::io) naming file and line for anything but an object (record/run_lines.h).
+  /// Calls `line` with each line added since the last call. An unterminated last line is still
+  /// being written: it waits for the next call. A missing file has no lines. Throws Error
+  /// (ExitCode::io) with file and line for anything but an object (record/run_lines.h).
   void read(const std::function<void(const JsonObject& line)>& line);
 
   const std::string& path() const { return path_; }
@@ -35,32 +34,32 @@ class JsonLines {
   int64_t bytes_ = 0, lines_ = 0;  // read so far
 };
 
-/// What starts.json says of the last start: facts in words, those that it has.
+/// The last start in starts.json; missing facts are empty.
 struct StartFacts {
   std::string version, commit, compiler, libraries, host, processor, gpu, started, precision,
       device;
-  int64_t processes = 0, threads = 0, parameters = 0;  // 0: it does not say
+  int64_t processes = 0, threads = 0, parameters = 0;  // 0: missing
 };
 
 struct RunRecord {
   MetricsHistory metrics;
-  MechanismValues parameters;  // of the last line that has them
+  MechanismValues parameters;  // from the last line that has them
   int64_t parameters_step = 0;
-  std::optional<AttentionRecord> attention;  // of the last line that has it
+  std::optional<AttentionRecord> attention;  // from the last line that has it
   std::optional<PerplexityResult> perplexity;
   MeasuredTasks tasks;
-  std::vector<Sample> samples;  // those of the last step that has any
+  std::vector<Sample> samples;  // samples of the last step that has any
   std::optional<StartFacts> start;
 };
 
-/// Reads a run's folder, again and again while the run goes on: only what was added.
+/// Reads a run's folder repeatedly while the run continues: only what was added.
 class RunReader {
  public:
-  /// Error (ExitCode::io) where `folder` is none of a run: without metrics.jsonl.
+  /// Throws Error (ExitCode::io) if `folder` is not a run's: it has no metrics.jsonl.
   explicit RunReader(const std::string& folder);
 
-  /// What the folder holds now. Error (ExitCode::io) naming the file, and the line where it has
-  /// lines: damaged, without what a run writes, steps that do not ascend.
+  /// Returns the current content of the folder. Throws Error (ExitCode::io) with the file, and the
+  /// line if it has lines: damaged, not what a run writes, or steps that do not ascend.
   const RunRecord& update();
 
   const std::string& folder() const { return folder_; }
@@ -71,8 +70,8 @@ class RunReader {
   RunRecord record_;
 };
 
-/// The last entry of starts.json, a list of objects; members that are not there are left out. Error
-/// (ExitCode::io).
+/// The last entry of starts.json, a list of objects; missing members are skipped. Throws Error
+/// (ExitCode::io) if it is malformed.
 std::optional<StartFacts> read_start(const nlohmann::json& json, const std::string& where);
 
 }  // namespace bamtrain

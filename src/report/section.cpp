@@ -15,7 +15,7 @@ std::string key_of(const Runs& runs, size_t n) {
                      escaped(runs[n].name));
 }
 
-/// The colours' meaning, where there are several.
+/// Legend of the runs' colours, if there are several runs.
 std::string legend(const Runs& runs) {
   if (runs.size() < 2) return "";
   std::string out = "<p class=\"legend\">";
@@ -63,7 +63,7 @@ std::string figures_of(const std::vector<NamedChart>& charts) {
 
 std::string chart_name(const std::string& title) {
   std::string out;
-  bool apart = false;  // from the word before
+  bool apart = false;  // separate from the previous word
   for (const char c : title) {
     const bool small = c >= 'a' && c <= 'z', capital = c >= 'A' && c <= 'Z';
     if (!small && !capital && !(c >= '0' && c <= '9') && static_cast<unsigned char>(c) < 0x80) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the sections of a report share, and those that are files of their own.
+// Shared parts of a report's sections, and the sections in files of their own.
 
 #include <string>
 #include <vector>
@@ -10,53 +10,54 @@
 
 namespace bamtrain {
 
-/// Points of a line that are drawn each, with its error.
+/// Most points of a line that get markers and error bars.
 inline constexpr size_t kMostMarkers = 40;
 
-/// Heads of a run that are drawn each, far above any model's: a damaged file makes no huge page.
+/// Most heads of a run that are drawn. Far above any model's: it keeps a damaged file from making a
+/// huge page.
 inline constexpr size_t kMostHeads = 8192;
 
 /// A run's colour and name.
 std::string key_of(const Runs& runs, size_t n);
-/// The colours' meaning; "" where there is one run.
+/// Legend of the runs' colours; "" for a single run.
 std::string legend(const Runs& runs);
-/// A heading above `contents`; "" where there are none.
+/// A heading above `contents`; "" if they are empty.
 std::string section(const std::string& title, const std::string& contents);
-/// Figures side by side; "" where there are none.
+/// Figures in a grid; "" if there are no figures.
 std::string grid_of(const std::string& figures);
-/// Whether there is anything to draw.
+/// Whether the chart has any points.
 bool has_points(const Chart& chart);
-/// A chart under its title; "" where it has no points.
+/// A chart under its title; "" if it has no points.
 std::string figure_of(const Chart& chart);
-/// Those of these charts.
+/// figure_of() of each chart, concatenated.
 std::string figures_of(const std::vector<NamedChart>& charts);
-/// "bam-layers-0-to-3": words of letters and digits, small ones where they are ASCII.
+/// "bam-layers-0-to-3": words of letters and digits, ASCII letters in lower case.
 std::string chart_name(const std::string& title);
-/// Tables beside a figure where the page is wide, else below it; either may be "".
+/// Tables next to a figure on a wide page, else below it; either may be "".
 std::string beside(const std::string& figure, const std::string& tables);
 
-/// To follow the number that it belongs to: a plus-minus sign and the error, "-" where that is
-/// unknown; "" where the file has none.
+/// Appended to a number: a plus-minus sign and its error, "-" if unknown; "" if the file has no
+/// error.
 std::string error_text(StandardError error, int decimals);
-/// What the errors of figures are, for a paragraph; `clusters`: over what they are taken.
+/// Sentence that explains the errors in charts; `clusters`: the units they are taken over.
 std::string errors_note(const char* clusters);
 
-// The charts of each section; some may be without points.
+// Charts of each section; some may have no points.
 std::vector<NamedChart> perplexity_charts(const Runs& runs);
 std::vector<NamedChart> task_charts(const Runs& runs);
 std::vector<NamedChart> training_charts(const Runs& runs);
 std::vector<NamedChart> attention_charts(const Runs& runs);
-/// Of priors, then of parameters. Error (ExitCode::io) where a run's parameters do not fit its
-/// model.
+/// Charts of priors, then of parameters. Throws Error (ExitCode::io) if a run's parameters do not
+/// fit its model.
 std::vector<NamedChart> mechanism_charts(const Runs& runs);
 
 /// Charts and tables of perplexity against length.
 std::string perplexity_section(const Runs& runs);
-/// Charts, tables and maps of what tasks measured at the end of the runs.
+/// Charts, tables and maps of task results at the end of the runs.
 std::string task_section(const Runs& runs);
-/// Charts of attention's entropy and support by layer.
+/// Charts of attention's entropy and nonzero keys by layer.
 std::string attention_section(const Runs& runs);
-/// What the priors add to a logit, and the parameters of mechanisms.
+/// The priors' biases, and the parameters of mechanisms.
 std::string mechanism_sections(const Runs& runs);
 
 }  // namespace bamtrain

@@ -13,7 +13,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Whether their evaluations, where both have one, are of the same kind.
+/// Whether their evaluations, if both have one, are of the same kind.
 bool same_evaluation(const ReportedRun& a, const ReportedRun& b) {
   const auto &p = a.record->perplexity, &q = b.record->perplexity;
   if (!p || !q) return true;
@@ -29,7 +29,7 @@ Kind kind_of(char c) {
   return u >= 0x80 || std::isalpha(u) != 0 ? Kind::letter : Kind::other;
 }
 
-/// The whole words with which all names begin, without "seed" or "s" at their end.
+/// The longest common beginning of all names, in whole words, without a final "seed" or "s".
 std::string common_beginning(const std::vector<std::string>& names) {
   size_t common = names[0].size();
   for (const std::string& name : names) {
@@ -55,7 +55,7 @@ std::string common_beginning(const std::vector<std::string>& names) {
   return out;
 }
 
-/// The whole words with which all names end.
+/// The longest common end of all names, in whole words.
 std::string common_end(std::vector<std::string> names) {
   for (std::string& name : names) std::reverse(name.begin(), name.end());
   std::string out = common_beginning(names);
@@ -72,12 +72,12 @@ std::string common_name(const Runs& runs, const std::vector<size_t>& of) {
   return longer.empty() ? names[0] : longer;
 }
 
-/// What stands behind the run's name in a series'.
+/// The part of a series' name after the run's.
 std::string suffix_of(const Series& s, const ReportedRun& run) {
   return s.name.starts_with(run.name) ? s.name.substr(run.name.size()) : s.name;
 }
 
-/// The line of several, by what they have in common.
+/// The mean line of several, at the x that all have.
 Series mean_of(const std::vector<const Series*>& all, bool of_losses) {
   std::map<double, std::vector<double>> values;  // by x
   for (const Series* s : all) {
@@ -124,7 +124,7 @@ std::vector<SeedGroup> seed_groups(const Runs& runs) {
   for (const SeedGroup& g : out) names.insert(common_name(runs, g.runs));
   for (SeedGroup& g : out) {
     const std::string name = common_name(runs, g.runs);
-    if (names.count(name) == 1) g.name = name;  // else the first run's, which no other has
+    if (names.count(name) == 1) g.name = name;  // else the first run's, which is unique
   }
   return out;
 }
@@ -134,7 +134,7 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
   for (size_t g = 0; g < groups.size(); ++g) {
     for (const size_t n : groups[g].runs) group_of[static_cast<int>(n)] = g;
   }
-  // What of its run a series shows: one such line is drawn for each group.
+  // The role of a series within its run: each group draws one line per role.
   using Role = std::tuple<size_t, std::string, bool, double>;
   const auto role_of = [&](const Series& s) {
     const std::string suffix = suffix_of(s, runs.at(static_cast<size_t>(s.style)));

@@ -1,5 +1,5 @@
 #pragma once
-// Runs that differ in their seed alone, as one.
+// Groups runs that differ only in their seed.
 
 #include <string>
 #include <vector>
@@ -10,21 +10,21 @@
 namespace bamtrain {
 
 struct SeedGroup {
-  std::string name;  // different for each group
+  std::string name;  // unique
   std::vector<size_t> runs;
 };
 
-/// All runs, each in one group, by its first one's place. Together are those of one recipe and
-/// different seeds; of those that were evaluated, at the same step, on the same data, by the same
-/// number of last tokens. A group of several is called by what its names have in common.
+/// All runs, each in one group, ordered by each group's first run. A group has one recipe and
+/// different seeds. Its evaluated runs also share the step, the data and the number of last tokens.
+/// A group of several runs is named by the common part of their names.
 std::vector<SeedGroup> seed_groups(const Runs& runs);
 
-/// `chart` of the runs (a series' style is its run's place) with one line for each group, whose
-/// style is the group's place. Its points are the means where each of its runs has a value, its
-/// spread their standard deviation (n - 1) to both sides: of the losses where the chart is of
-/// those, so that a perplexity is exp(mean - deviation), exp(mean), exp(mean + deviation). Lines
-/// with a measured x and points without a line stay as they are, in the group's style and name. A
-/// name says of how many seeds: "bam (3 seeds)"; a faint line has no spread.
+/// Merges `chart` of the runs, whose series have their run's index as style, to one line per group,
+/// with the group's index as style. Points are the means where each run of the group has a value;
+/// the spread is their standard deviation (n - 1) to both sides. If chart.of_losses, both are
+/// computed on the losses, so a perplexity is exp(mean - deviation), exp(mean), exp(mean +
+/// deviation). Lines with a measured x and points without a line remain, in the group's style and
+/// name. Names state the number of seeds: "bam (3 seeds)". A faint line has no spread.
 Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGroup>& groups);
 
 }  // namespace bamtrain

@@ -33,7 +33,7 @@ std::string value_text(const TaskNumbers& n, const TaskNumber& at) {
   return fmt::format("{:.{}f}", drawn(n, at.value), decimals) + error_text(error, decimals);
 }
 
-/// Of the run, the same number of the same task; null where it has none.
+/// The same number of the same task in the run; null if it is missing.
 const TaskNumbers* same(const ReportedRun& run, const TaskNumbers& as) {
   const std::vector<TaskNumbers>& all = run.record->tasks.numbers;
   const auto at = std::find_if(all.begin(), all.end(), [&](const TaskNumbers& n) {
@@ -42,7 +42,7 @@ const TaskNumbers* same(const ReportedRun& run, const TaskNumbers& as) {
   return at == all.end() ? nullptr : &*at;
 }
 
-/// One of each that any run has.
+/// Each task number of any run, once.
 std::vector<const TaskNumbers*> all_numbers(const Runs& runs) {
   std::vector<const TaskNumbers*> out;
   for (const ReportedRun& run : runs) {
@@ -56,7 +56,7 @@ std::vector<const TaskNumbers*> all_numbers(const Runs& runs) {
   return out;
 }
 
-/// Against lengths above 0; without points where there are less than two of them.
+/// Against lengths above 0; without points if there are fewer than two lengths.
 Chart task_chart(const Runs& runs, const TaskNumbers& number) {
   Chart chart;
   chart.title = task_title(number);
@@ -95,7 +95,7 @@ Chart task_chart(const Runs& runs, const TaskNumbers& number) {
   return chart;
 }
 
-/// A column per length, a row per run; "" where there are too many lengths, or none.
+/// One column per length and one row per run; "" if there are too many lengths, or none.
 std::string task_table(const Runs& runs, const TaskNumbers& number) {
   std::set<int64_t> lengths;
   for (const ReportedRun& run : runs) {
@@ -122,7 +122,7 @@ std::string task_table(const Runs& runs, const TaskNumbers& number) {
   return "<h3>" + escaped(task_title(number)) + "</h3>\n" + table(head, rows);
 }
 
-/// Of tasks whose texts are a file's: a row per run, a column per number.
+/// Tables of tasks whose texts are from a file: one row per run, one column per number.
 std::string file_tables(const Runs& runs, const std::vector<const TaskNumbers*>& numbers) {
   std::vector<std::string> head = {""};
   std::vector<const TaskNumbers*> columns;

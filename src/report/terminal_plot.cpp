@@ -12,19 +12,19 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int kColumns = 64, kRows = 14;  // of the plot; beside it 12 columns for the y axis
+constexpr int kColumns = 64, kRows = 14;  // of the plot; the y axis takes 12 more columns
 constexpr int kMargin = 10;
 
 bool drawable(const Point& p) {
   return std::isfinite(p.x) && std::isfinite(p.y) && p.x > 0 && p.y > 0;
 }
 
-/// Printable ASCII; anything else would be of unknown width, or do something to a terminal.
+/// Printable ASCII; other characters have unknown width, or may control the terminal.
 std::string plain(const std::string& text, size_t limit) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xC0) == 0x80) continue;  // the rest of a character
+    if ((byte & 0xC0) == 0x80) continue;  // continuation byte
     out += byte < 0x20 || byte > 0x7E ? '?' : c;
   }
   return out.size() <= limit ? out : out.substr(0, limit - 3) + "...";
@@ -64,7 +64,7 @@ class Canvas {
   std::vector<std::string> rows_;
 };
 
-/// The texts of the x axis, each under its column, those left out that would touch the one before.
+/// The texts of the x axis, each under its column; skips those that would touch the previous one.
 std::string x_texts(const Canvas& canvas, const std::vector<double>& values) {
   std::string out;
   for (const double v : values) {

@@ -1,6 +1,6 @@
 #pragma once
-// A small plot in characters, at most 80 columns wide: no colour and nothing but ASCII, so that it
-// looks the same on every terminal, in a pipe and in a log.
+// A small character plot, at most 80 columns wide. ASCII without colours, so that it looks the same
+// on every terminal, in a pipe and in a log.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-/// The columns of a plot, and of whatever else is printed beside one.
+/// Maximum columns of a plot and of text printed with it.
 inline constexpr size_t kMostLine = 80;
 
 struct PlotSeries {
@@ -17,9 +17,9 @@ struct PlotSeries {
   std::vector<Point> points;  // ascending in x
 };
 
-/// Both axes logarithmic, ticks at the points' x. Points of the n-th series are its letter (a, b,
-/// ...), an asterisk those of several in one place, dots lie between them; the names stand below,
-/// as ASCII. Points that are not above 0 and finite are left out; "" where no series has two
+/// Both axes are logarithmic, with ticks at the points' x. Points of the n-th series are its letter
+/// (a, b, ...), an asterisk marks several in one place, and dots connect them. Names are listed
+/// below, as ASCII. Points that are not positive and finite are skipped; "" if no series has two
 /// others.
 std::string terminal_plot(const std::string& title, const std::vector<PlotSeries>& series);
 

@@ -1,7 +1,7 @@
 #pragma once
-// The sequences of the Chomsky benchmark (Deletang et al., "Neural networks and the Chomsky
-// hierarchy", ICLR 2023; formats as its code has them): the source's tokens, then a placeholder for
-// each token of the answer, which is read there. Every position reads all others.
+// Sequences of the Chomsky benchmark (Deletang et al., "Neural networks and the Chomsky hierarchy",
+// ICLR 2023; formats as in its code). A sequence is the source's tokens, then one placeholder per
+// answer token, where that token is the target. Every position reads all others.
 
 #include <cstdint>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace bamtrain {
 
-/// What stands behind an answer that may end before its places do.
+/// Terminates an answer that may be shorter than its positions.
 inline constexpr int32_t kTerminator = 2;
 
-/// Of `symbols` kinds of input tokens, the placeholder not counted, and `classes` of the answer's.
-/// A person reads the numbers.
+/// A task with `symbols` kinds of input tokens, not counting the placeholder, and `classes` answer
+/// classes. Ids are displayed as numbers.
 inline TaskInfo answered_task(int32_t symbols, int32_t classes) {
   TaskInfo t;
   t.lengths = {1, 40};
@@ -28,14 +28,14 @@ inline TaskInfo answered_task(int32_t symbols, int32_t classes) {
   return t;
 }
 
-/// The answer has one token or more.
+/// REQUIRES: the answer has at least one token.
 inline void write_answered(const TaskContext& context, const Symbols& source, const Symbols& answer,
                            Example* out) {
   for (const int32_t id : source) out->add(id);
   for (const int32_t target : answer) out->add(context.info.padding, target);
 }
 
-/// An answer of `places`: the tokens, the terminator, then zeros.
+/// An answer of `places` ids: the tokens, the terminator, then zeros.
 inline Symbols terminated(Symbols tokens, int64_t places) {
   tokens.push_back(kTerminator);
   tokens.resize(static_cast<size_t>(places), 0);

@@ -11,11 +11,11 @@ TaskInfo binary_multiplication_task() {
   t.name = "binary_multiplication";
   t.description = "n 2 m: their product in binary, the lowest digit first, then 2 and zeros";
   t.terminator = kTerminator;
-  t.most_length = 4096;  // a product costs the square of it
+  t.most_length = 4096;  // a product takes quadratic time
   t.most_inputs = [](int64_t length) { return 2 * length; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const binary::Pair p = binary::draw_pair(length, draws);
-    // One token has no place for the digit of 0.
+    // One token has no position for the digit of 0.
     const Symbols product = length == 1 ? Symbols() : binary::trimmed(binary::product(p.n, p.m));
     write_answered(context, p.source, terminated(product, length), out);
   };

@@ -6,7 +6,7 @@ namespace bamtrain::binary {
 
 namespace {
 
-bool less(const Number& a, const Number& b) {  // of equal size
+bool less(const Number& a, const Number& b) {  // REQUIRES: equal sizes
   return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
 }
 
@@ -56,8 +56,8 @@ Number product(const Number& a, const Number& b) {
   return columns;
 }
 
-/// Digit by digit, from the highest: with r = a - root^2 of the digits so far, two more digits make
-/// r = 4 r + digits, and the root's next digit is 1 where 4 root + 1 still fits into it.
+/// Digit by digit, from the highest. With r = a - root^2 of the digits so far, two more digits make
+/// r = 4 r + digits. The root's next digit is 1 if 4 root + 1 fits into r.
 Number square_root(const Number& a) {
   const size_t places = (a.size() + 1) / 2, width = a.size() + 3;
   Number root(width, 0), rest(width, 0), trial(width, 0);

@@ -1,12 +1,12 @@
 #pragma once
-// Two binary numbers with an operator between, of the benchmark's addition and multiplication.
+// Two binary numbers and an operator, for the benchmark's addition and multiplication.
 
 #include "tasks/binary_number.h"
 
 namespace bamtrain::binary {
 
-/// Of `length` tokens: n, 2, m, both with their lowest digit first, n of uniformly many digits;
-/// below three tokens n alone, and m is 0.
+/// `length` tokens: n, 2, m. Both numbers have their lowest digit first; n has a uniform number of
+/// digits. Below three tokens there is only n, and m is 0.
 struct Pair {
   Number n, m;
   Symbols source;

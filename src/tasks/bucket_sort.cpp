@@ -1,4 +1,4 @@
-// Five kinds of tokens in order.
+// Sorts five kinds of tokens.
 
 #include <algorithm>
 

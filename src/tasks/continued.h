@@ -1,8 +1,8 @@
 #pragma once
-// The sequences of ASEntmax's tasks: `bos src sep trg eos`, which a decoder continues from sep on,
-// and `bos text eos` with a label at each token of the text.
+// Sequences of ASEntmax's tasks: `bos src sep trg eos`, which a decoder continues after sep, and
+// `bos text eos` with a label at each token of the text.
 //
-// Ids: data from 0 to M, then padding, bos, eos, one that stands for a mask and is not used, sep.
+// Ids: data from 0 to M, then padding, bos, eos, an unused mask, sep.
 
 #include <cstdint>
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace bamtrain {
 
-/// Ids of a task whose largest of data is M.
+/// Ids of a task whose largest data id is M.
 template <int32_t M>
 struct DataIds {
   static constexpr int32_t padding = M + 1, bos = M + 2, eos = M + 3, mask = M + 4, sep = M + 5;
   static constexpr int64_t rows = M + 6;
 };
 
-/// A set of such sequences, with its ids and how a person reads them. Lengths: as in training.
+/// A task of such sequences, with its ids and their display. Lengths: as in training.
 template <int32_t M>
 TaskInfo task_of_ids() {
   using Ids = DataIds<M>;
@@ -48,7 +48,7 @@ TaskInfo task_of_ids() {
 
 enum class Separator { none, sep };
 
-/// Inputs are the sequence without its last token; targets the tokens of trg, and eos.
+/// Inputs are the sequence without its last token; targets are the tokens of trg, and eos.
 template <int32_t M>
 void write_continued(const Symbols& src, Separator separator, const Symbols& trg, Example* out) {
   using Ids = DataIds<M>;

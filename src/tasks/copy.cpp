@@ -1,4 +1,4 @@
-// The source again.
+// Repeats the source.
 
 #include "tasks/continued.h"
 #include "tasks/list.h"

@@ -1,4 +1,4 @@
-// Where one stands on a circle of five places.
+// The position after moving around a cycle of five places.
 
 #include "tasks/answered.h"
 #include "tasks/list.h"

@@ -1,5 +1,5 @@
 #pragma once
-// The random numbers of one sequence.
+// Random numbers of one sequence.
 
 #include <cstdint>
 #include <utility>
@@ -11,14 +11,14 @@
 
 namespace bamtrain {
 
-/// Numbers one after another, a pure function of the stream and of the sequence's index: those of
-/// index i are the stream's from i 2^kBits on.
+/// A sequence of random numbers, a pure function of the stream and the sequence's index: index i
+/// uses the stream from number i 2^kBits on.
 class Draws {
  public:
-  static constexpr int kBits = 22;  // of numbers that a sequence may draw
+  static constexpr int kBits = 22;  // a sequence may draw 2^kBits numbers
   static constexpr int64_t kMaxIndex = int64_t{1} << (63 - kBits);
 
-  /// REQUIRES: 0 <= index < kMaxIndex; the stream outlives the draws.
+  /// REQUIRES: 0 <= index < kMaxIndex; the stream must outlive the draws.
   Draws(const Rng& stream, int64_t index)
       : stream_(stream), next_(static_cast<uint64_t>(index) << kBits), end_(next_ + (1u << kBits)) {
     require(index >= 0 && index < kMaxIndex, "a sequence numbered from 0 to 2^41 - 1");
@@ -29,7 +29,7 @@ class Draws {
     require(next_ < end_, "a sequence of fewer random numbers");
     return static_cast<int64_t>(stream_.below(next_++, static_cast<uint64_t>(n)));
   }
-  /// Uniform in [low, high], both inclusive.
+  /// Uniform in [low, high], inclusive.
   int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
   int32_t symbol(int32_t low, int32_t high) { return static_cast<int32_t>(between(low, high)); }
   /// `count` independent symbols.
@@ -44,8 +44,8 @@ class Draws {
     return stream_.uniform(next_++) < share;
   }
 
-  /// `count` different numbers below n, each order of each choice as likely as any other.
-  /// REQUIRES: 0 <= count <= n.
+  /// `count` distinct numbers below n; every ordered choice is equally likely. REQUIRES: 0 <= count
+  /// <= n.
   std::vector<int64_t> choose(int64_t count, int64_t n) {
     require(count >= 0 && count <= n, "no more to choose than there are");
     std::vector<int64_t> all(static_cast<size_t>(n));

@@ -1,4 +1,4 @@
-// A string of bits twice.
+// Repeats a bit string twice.
 
 #include "tasks/answered.h"
 #include "tasks/list.h"

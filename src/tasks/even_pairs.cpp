@@ -1,4 +1,4 @@
-// Whether unlike neighbours come in pairs.
+// Whether the number of unequal adjacent pairs is even.
 
 #include "tasks/answered.h"
 #include "tasks/list.h"

@@ -10,11 +10,11 @@ namespace bamtrain {
 
 using Symbols = std::vector<int32_t>;  // ids
 
-/// What a model reads, and what it should answer there: at position i the class targets[i], or
-/// kIgnoreIndex. A decoder that continues a text answers with the token that follows.
+/// A model's inputs and targets: at position i it should answer with class targets[i]; kIgnoreIndex
+/// means no answer. A decoder that continues a text answers with the next token.
 struct Example {
   Symbols inputs;
-  Symbols targets;  // as many
+  Symbols targets;  // same size as inputs
 
   void clear() {
     inputs.clear();

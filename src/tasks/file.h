@@ -1,6 +1,6 @@
 #pragma once
-// "file": sequences of a user's own file in place of drawn ones. No entry of the registry: it draws
-// nothing, and what it asks for only its reader knows (data/file_task.h).
+// "file": sequences from a user's file instead of random ones. Not in the registry: it draws
+// nothing, and only the file's reader knows its ids (data/file_task.h).
 
 #include "tasks/task.h"
 

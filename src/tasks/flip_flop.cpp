@@ -1,4 +1,4 @@
-// A bit that was written is read (Liu et al., "Exposing attention glitches with flip-flop language
+// Reads back the last written bit (Liu et al., "Exposing attention glitches with flip-flop language
 // modeling", 2023).
 
 #include "tasks/continued.h"

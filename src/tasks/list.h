@@ -1,6 +1,6 @@
 #pragma once
-// Every task, once, each in a file of its name: ASEntmax's, then the Chomsky benchmark's. The
-// registry has the same list.
+// Every task, each in a file of its name: ASEntmax's, then the Chomsky benchmark's. The registry
+// has the same list.
 
 #include "tasks/task.h"
 

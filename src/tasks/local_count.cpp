@@ -1,4 +1,4 @@
-// Which of its run each token is.
+// The position of each token in its run.
 
 #include "tasks/continued.h"
 #include "tasks/list.h"
@@ -7,7 +7,7 @@ namespace bamtrain {
 
 namespace {
 
-// The published code says 15, too few for the labels of its longest run.
+// The published code has 15, too few for the labels of its longest run.
 constexpr int32_t kLocalCountVocab = 47;
 constexpr int32_t kSymbols = 16;
 constexpr int64_t kPerRun = 25, kShortestRun = 2, kLongestRun = 48;
@@ -24,7 +24,7 @@ TaskInfo local_count_task() {
   t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
     Symbols text, labels;
     for (int64_t run = 0; run < length / kPerRun; ++run) {
-      // One of the others, so that runs end where the next begins.
+      // A different symbol, so that each run ends where the next begins.
       const int32_t symbol = run == 0 ? draws->symbol(0, kSymbols - 1)
                                       : (text.back() + draws->symbol(1, kSymbols - 1)) % kSymbols;
       const int64_t tokens = draws->between(kShortestRun, kLongestRun);

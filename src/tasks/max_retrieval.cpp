@@ -1,6 +1,6 @@
-// The class of the item of highest priority (Velickovic et al., "softmax is not enough (for sharp
-// out-of-distribution)", 2024; as ASEntmax trains it): a query, a random number that says nothing,
-// then the items in random order.
+// The class of the item with the highest priority (Velickovic et al., "softmax is not enough (for
+// sharp out-of-distribution)", 2024; as ASEntmax trains it). The input is a query, which is an
+// uninformative random number, then the items in random order.
 
 #include <cstdio>
 
@@ -41,7 +41,7 @@ TaskInfo max_retrieval_task() {
     RetrievalInput highest = {0, -1};
     for (int64_t i = 0; i < length; ++i) {
       RetrievalInput item = {draws->symbol(0, RetrievalInput::kClasses - 1), number()};
-      // One item has the highest priority: what equals it is drawn again.
+      // The highest priority is unique: equal ones are redrawn.
       while (item.number == highest.number) item.number = number();
       if (item.number > highest.number) highest = item;
       out->add(item.id());

@@ -1,4 +1,4 @@
-// The bit that is missing in a string given twice.
+// The missing bit of a string that appears twice.
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Expressions in brackets modulo 5.
+// Expressions with brackets, modulo 5.
 
 #include "tasks/answered.h"
 #include "tasks/arithmetic.h"

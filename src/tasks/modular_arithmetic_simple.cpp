@@ -10,7 +10,7 @@ namespace {
 
 constexpr int32_t kPlus = 5, kMinus = 6, kTimes = 7;
 
-/// Digits at even places, operators between; products bind first.
+/// Digits at even indices, operators between; products bind tighter.
 int32_t value_of(const Symbols& source) {
   int32_t sum = 0, term = source[0];
   for (size_t i = 1; i + 1 < source.size(); i += 2) {

@@ -10,16 +10,16 @@ namespace {
 
 constexpr int32_t kMqmtarVocab = 259;  // as published; ids up to 258 are used
 constexpr int32_t kSpace = 0, kPair = 1, kQuery = 2, kFirst = 3, kAlphabet = 256;
-constexpr int64_t kQueries = 4;    // as published, and the most
+constexpr int64_t kQueries = 4;    // as published, and the maximum
 constexpr int64_t kUnit = 6;       // key key 1 value value 0
-constexpr int64_t kPool = 10'000;  // keys, and values, of a set
+constexpr int64_t kPool = 10'000;  // keys, and values, per set
 
-/// Pairs n = floor(0.8 L / 6) of a source of L tokens.
+/// Number of pairs in a source of L tokens, floor(0.8 L / 6).
 constexpr int64_t pairs_of(int64_t length) { return 8 * length / (10 * kUnit); }
 
 using Word = std::pair<int32_t, int32_t>;
 
-/// Different pairs of tokens, the set's own.
+/// Distinct pairs of tokens, specific to the set.
 class Pool {
  public:
   Pool(const Rng& shared, uint64_t which)
@@ -38,8 +38,8 @@ void append(Symbols* ids, const Word& word) {
   ids->push_back(word.second);
 }
 
-/// Of a slot of `tokens`, the spaces that stand before its unit: the further ones are a uniform
-/// choice among the places, tokens - 1 before it and tokens - 3 behind it.
+/// Number of spaces before the unit in a slot of `tokens`. The slot's extra spaces are a uniform
+/// choice among the places, tokens - 1 before the unit and tokens - 3 after it.
 int64_t spaces_before(int64_t tokens, Draws* draws) {
   const int64_t before = tokens - 1, places = before + tokens - 3;
   int64_t spaces = 0;
@@ -79,8 +79,8 @@ TaskInfo mqmtar_task() {
   t.end = DataIds<kMqmtarVocab>::eos;
   t.description = "keys of two tokens and their values among spaces, then the values of some keys";
   t.options = {{"queries", "number of queried keys", double{kQueries}, {}, 1, kQueries, true}};
-  t.least_length = 8;                      // of one pair
-  t.most_length = kPool * 10 * kUnit / 8;  // of as many pairs as there are keys
+  t.least_length = 8;                      // for one pair
+  t.most_length = kPool * 10 * kUnit / 8;  // for as many pairs as keys
   t.most_inputs = [](int64_t length) { return length + 2 + 2 * kQueries * 3; };
   t.draw = draw;
   return t;

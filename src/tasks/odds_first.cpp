@@ -1,4 +1,4 @@
-// Every other bit, then those between.
+// Every other bit, then the bits between.
 
 #include "tasks/answered.h"
 #include "tasks/list.h"

@@ -30,7 +30,7 @@ TaskInfo make_passkey_task() {
                {"bos", "start the prompt with the tokenizer's BOS (published: no)", false}};
   t.lengths = {128, 512};
   t.of_tokenizer = true;
-  // The answer but its last digit, behind a space.
+  // Plus a space and the answer without its last digit.
   t.most_inputs = [](int64_t length) { return length + kMostPasskeyDigits; };
   return t;
 }

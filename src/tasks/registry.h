@@ -11,8 +11,8 @@ namespace bamtrain {
 const std::vector<TaskInfo>& all_tasks();
 std::vector<std::string> task_names();
 
-/// Those that read files of a user's, and are opened where what is in these is known: "file"
-/// (data/file_task.h) and "passkey" (prompts/passkey_task.h). They are none of all_tasks().
+/// Tasks of a user's files, which are opened where the files' content is known: "file"
+/// (data/file_task.h) and "passkey" (prompts/passkey_task.h). Not in all_tasks().
 const std::vector<const TaskInfo*>& tasks_of_files();
 
 /// The task of that name among all_tasks(), or null.

@@ -1,4 +1,4 @@
-// The source from its end.
+// Reverses the source.
 
 #include "tasks/continued.h"
 #include "tasks/list.h"

@@ -1,4 +1,4 @@
-// A string of bits from its end.
+// Reverses a bit string.
 
 #include "tasks/answered.h"
 #include "tasks/list.h"

@@ -1,5 +1,5 @@
 #pragma once
-// How an answer compares with what a sequence asks for.
+// Compares answers with the targets of a sequence.
 
 #include <cstdint>
 #include <span>
@@ -9,14 +9,14 @@
 namespace bamtrain {
 
 struct Score {
-  int64_t compared = 0, right = 0;  // places
+  int64_t compared = 0, right = 0;  // positions
   bool exact() const { return compared == right; }
 };
 
-/// Answers at all places of a sequence against its targets. Where the task has a terminator, places
-/// behind the first one that asks for it are not compared. Exact: greedy decoding, which sees its
-/// own answers in the place of targets, would have given the same, and nothing else would.
-/// REQUIRES: sizes are equal.
+/// Scores the answers at all positions of a sequence against its targets. If the task has a
+/// terminator, positions after the first target that is the terminator are not compared. The
+/// answers are exact if and only if greedy decoding, which sees its own answers instead of targets,
+/// would give the targets. REQUIRES: sizes are equal.
 inline Score score(std::span<const int32_t> targets, std::span<const int32_t> answers,
                    int32_t terminator = kIgnoreIndex) {
   Score s;

@@ -1,5 +1,5 @@
 #pragma once
-// What a pass over sequences adds up, one sequence at a time: losses and right answers.
+// Sums of a pass over sequences, one sequence at a time: losses and right answers.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace bamtrain {
 
-/// Of a sequence; all of them numbers that processes add up.
+/// Sums of one sequence; all are numbers that processes can add up.
 struct SequenceSums {
   double loss = 0, targets = 0, compared = 0, right = 0;
   static constexpr int64_t kNumbers = 4;
 };
 static_assert(sizeof(SequenceSums) == SequenceSums::kNumbers * sizeof(double));
 
-/// Of the losses, targets and answers at a sequence's places; no answers: nothing is compared.
-/// REQUIRES: of one size, or no answers.
+/// Sums over the losses, targets and answers of a sequence's positions. If `answers` is empty,
+/// nothing is compared. REQUIRES: equal sizes, or no answers.
 inline SequenceSums sequence_sums(std::span<const double> losses, std::span<const int32_t> targets,
                                   std::span<const int32_t> answers, int32_t terminator) {
   SequenceSums s;
@@ -34,7 +34,7 @@ inline SequenceSums sequence_sums(std::span<const double> losses, std::span<cons
   return s;
 }
 
-/// The mean over targets, whose clusters are the sequences.
+/// Mean loss over targets, clustered by sequence.
 inline ClusteredMean mean_loss(std::span<const SequenceSums> sequences) {
   std::vector<Cluster> clusters;
   for (const SequenceSums& s : sequences) {
@@ -43,16 +43,15 @@ inline ClusteredMean mean_loss(std::span<const SequenceSums> sequences) {
   return clustered_mean(clusters);
 }
 
-/// As many sequences as the Chomsky benchmark's code evaluates at a time. They have a length in
-/// common where a step's have, and random positions or distances where those are a step's; and
-/// where answers end at a terminator, accuracy is that of all their places, and its mean over such
-/// batches.
+/// The number of sequences per evaluation batch in the Chomsky benchmark's code. Where a step's
+/// sequences share a length, or random positions or distances, so do these. If answers end at a
+/// terminator, accuracy is computed over all their positions and averaged over such batches.
 inline constexpr int64_t kPublishedBatch = 64;
 
-/// Of answers by the likeliest class at every place, each behind the right ones before it.
+/// Scores of the likeliest class at every position, given the right answers before it.
 struct TaskScores {
-  ClusteredMean accuracy;  // of places
-  ClusteredMean exact;     // of sequences: all places are right
+  ClusteredMean accuracy;  // share of positions
+  ClusteredMean exact;     // share of sequences with all positions right
 };
 
 /// `terminated`: the task's answers end at a terminator.

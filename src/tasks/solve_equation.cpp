@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kUnknown = 9, kEquals = 10;
 
-/// The place of the first digit at or, around the end, behind `place`.
+/// The index of the first digit at or after `place`, cyclically.
 size_t digit_from(const Symbols& source, size_t place) {
   while (source[place] >= arithmetic::kModulus) place = (place + 1) % source.size();
   return place;

@@ -1,4 +1,4 @@
-// The source in order.
+// Sorts the source.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// What a stack holds after some pushes and pops.
+// The content of a stack after pushes and pops.
 
 #include "tasks/answered.h"
 #include "tasks/list.h"

@@ -10,7 +10,8 @@ namespace bamtrain {
 
 namespace {
 
-/// Of a set of sequences: what they have in common belongs to a range of lengths as well.
+/// Names a random stream of a set of sequences. The shared stream also depends on the range of
+/// lengths.
 std::string stream(const TaskInfo& info, const std::string& set, const std::string& what) {
   return fmt::format("task.{}.{}.{}", info.name, set, what);
 }

@@ -208,7 +208,7 @@ void check_text_options(const TextTaskRequest& r) {
 std::string key_in_braces(const std::string& where) {
   if (where.size() < 3 || where.front() != '{' || where.back() != '}') return "";
   const std::string key = where.substr(1, where.size() - 2);
-  // Of one prompt; a request has several.
+  // These keys are of one prompt; a request has several prompts.
   return key == "length" || key == "depth" || key == "task" ? key + "s" : key;
 }
 

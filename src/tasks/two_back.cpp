@@ -1,4 +1,4 @@
-// The token two places before, at every token.
+// The token two positions back, at every token.
 
 #include "tasks/continued.h"
 #include "tasks/list.h"
