@@ -12,11 +12,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Of all ranks what rank 0 has: names and values, in order.
+/// Rank 0's facts on all ranks: names and values, in order.
 Json of_first_rank(Communicator& comm, const std::vector<Fact>& own) {
   Json list = Json::array();
   for (const Fact& fact : own) list.push_back({fact.name, fact.value});
-  // Values may be bytes that are no UTF-8, as paths are.
+  // CBOR, since values may hold bytes that are not UTF-8, as paths do.
   std::vector<uint8_t> bytes = Json::to_cbor(list);
   auto size = static_cast<int64_t>(bytes.size());
   comm.broadcast(&size, sizeof size, 0);

@@ -1,6 +1,7 @@
 #pragma once
-// What every process of a run must have alike. Launchers can give each its own command line, and
-// nodes their own files; the run would go on, with bits that are nobody's.
+// Facts that all processes of a run must agree on. Launchers can give each process its own command
+// line, and nodes can have different files. Unchecked, the ranks would silently train different
+// models.
 
 #include <string>
 #include <vector>
@@ -11,14 +12,14 @@
 namespace bamtrain {
 
 struct Fact {
-  std::string name;   // what it is about, as errors name it: "train.steps"
-  std::string value;  // compared to the byte
-  ExitCode code;      // of the Error where it differs
+  std::string name;   // name of the fact in errors, such as "train.steps"
+  std::string value;  // compared byte by byte
+  ExitCode code;      // of the Error if the values differ
   std::string remedy;
 };
 
-/// Collective. Error on the first rank whose facts are not rank 0's, about the first that differs
-/// in the order of rank 0; the others wait for its abort() (dist/collective.h).
+/// Collective. Throws Error on the first rank whose facts differ from those of rank 0, naming the
+/// first difference in rank 0's order. The other ranks wait for its abort() (dist/collective.h).
 void require_agreement(Communicator& comm, const std::vector<Fact>& own);
 
 }  // namespace bamtrain

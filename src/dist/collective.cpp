@@ -15,9 +15,10 @@
 namespace bamtrain {
 namespace {
 
-/// Throws `own`; a rank that has nothing of its own (null) waits for the others' abort().
+/// Throws `own`; a rank without a failure of its own (null) waits for the others' abort().
 [[noreturn]] void end_run(Communicator& comm, const std::exception_ptr& own) {
-  // abort() makes the launcher send it to those who wait: here it is no wish to stop and resume.
+  // abort() makes the launcher send SIGTERM to the waiting ranks. Here it does not ask for a
+  // checkpoint.
   if (!own) {
     std::signal(SIGTERM, SIG_DFL);
     sigset_t terminate;
@@ -33,7 +34,7 @@ namespace {
               "report this bug");
 }
 
-/// `failure`, and below it what other ranks say, where there is anything.
+/// `failure`, followed by the messages of other ranks if there are any.
 std::exception_ptr with_others(const std::exception_ptr& failure, const std::string& different) {
   if (different.empty()) return failure;
   try {
@@ -45,7 +46,7 @@ std::exception_ptr with_others(const std::exception_ptr& failure, const std::str
   }
 }
 
-/// The text of `rank`, on all ranks; nothing where that rank has none.
+/// The text of `rank`, on all ranks; empty if that rank has none.
 std::optional<std::string> text_of(Communicator& comm, int rank,
                                    const std::optional<std::string>& own) {
   int64_t length = own ? static_cast<int64_t>(own->size()) : -1;
@@ -73,9 +74,9 @@ void run_on_all_ranks(Communicator& comm, const std::function<void()>& f) {
     text = e.what();
   }
   if (!comm.any(failure != nullptr)) return;
-  int first = -1;         // of the ranks that failed
-  std::string of_first;   // what it says
-  std::string different;  // what others say
+  int first = -1;         // the first rank that failed
+  std::string of_first;   // its message
+  std::string different;  // other messages
   for (int rank = 0; rank < comm.size(); ++rank) {
     const std::optional<std::string> theirs = text_of(comm, rank, text);
     if (!theirs) continue;

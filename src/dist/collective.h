@@ -1,9 +1,9 @@
 #pragma once
-// Work that all ranks do at the same time, with one report of its errors.
+// Work that all ranks do at the same time, with a single report of errors.
 //
-// main() prints the Error that reaches it and ends the processes of all ranks by
-// Communicator::abort(). So a rank that has nothing of its own to report does not throw: it waits
-// for that, with the default action of SIGTERM.
+// main() prints the Error that reaches it and ends the processes of all ranks with
+// Communicator::abort(). So a rank without an error of its own does not throw. It waits for that
+// abort, with the default action of SIGTERM.
 
 #include <exception>
 #include <functional>
@@ -13,25 +13,25 @@
 
 namespace bamtrain {
 
-/// Ends the run for a reason that every rank has found alike: rank 0 throws `failure`, the others
-/// wait for its abort(). REQUIRES: all ranks call it.
+/// Ends the run for a reason that all ranks have found: rank 0 throws `failure`, the others wait
+/// for its abort(). Collective.
 [[noreturn]] void fail_on_all_ranks(Communicator& comm, const std::exception_ptr& failure);
 
-/// Runs `f` on every rank. Where it fails, the first rank on which it does throws its failure, with
-/// what other ranks say differently below it ("rank 2: ..."), and the others wait for its abort().
-/// One rank alone ends the run: of several that abort at once, launchers have returned the code of
-/// one that they killed. REQUIRES: `f` does not communicate.
+/// Runs `f` on every rank. If it fails, the first rank on which it fails throws that failure,
+/// followed by the differing messages of other ranks ("rank 2: ..."). The others wait for its
+/// abort(). Only one rank ends the run: when several abort at once, launchers have returned the
+/// exit code of a rank that they killed. REQUIRES: `f` does not communicate.
 void run_on_all_ranks(Communicator& comm, const std::function<void()>& f);
 
-/// Runs `f` on rank 0; the others wait for its end, and for abort() where it fails.
-/// REQUIRES: `f` does not communicate.
+/// Runs `f` on rank 0. The others wait until it ends, or for abort() if it fails. REQUIRES: `f`
+/// does not communicate.
 void run_on_rank_zero(Communicator& comm, const std::function<void()>& f);
 
-/// Where processes call something of theirs by different names, each with the first rank that does:
-/// "a (rank 0), b (rank 3)"; empty where it is one name. Collective; the same on all ranks.
+/// If ranks have different values of `own`: each value with the first rank that has it, "a (rank
+/// 0), b (rank 3)". Empty if all are equal. Collective; the result is the same on all ranks.
 std::string different_names(Communicator& comm, const std::string& own);
 
-/// The communicator as links between devices see it; it must outlive them.
+/// The communicator as links between devices use it. It must outlive the result.
 Peers peers_of(Communicator& comm);
 
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// What the processes of one run say to each other.
+// Communication between the processes of one run.
 
 #include <cstdint>
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace bamtrain {
 
-/// The processes of a run, numbered 0 to size() - 1. Everything but rank, size, local_rank and
-/// abort is collective: all ranks call the same members in the same order with the same sizes, from
-/// the thread that made the communicator. Failures are Errors (ExitCode::distributed) with the
-/// library's own text.
+/// The processes of a run, numbered 0 to size() - 1. All members are collective except rank, size,
+/// local_rank and abort. All ranks call the same members in the same order with the same sizes,
+/// from the thread that made the communicator. Failures throw Error (ExitCode::distributed) with
+/// the library's own text.
 ///
 /// An Error on one rank leaves the others waiting for it. So main keeps the communicator alive
-/// around its handler, prints what happened and calls abort(); a communicator destroyed by an
-/// unwinding exception does that itself.
+/// around its handler, prints the error and calls abort(). A communicator destroyed by an unwinding
+/// exception does that itself.
 class Communicator {
  public:
   Communicator() = default;
@@ -26,47 +26,48 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// This process among those of its machine, from 0.
+  /// Index of this process among those on its machine, from 0.
   virtual int local_rank() const = 0;
 
-  /// data (n) becomes its sum over all ranks, see tree_all_reduce (core/reduction_tree.h).
-  /// REQUIRES: size() is a power of two, see check_process_count.
+  /// Replaces data (n) by its sum over all ranks; see tree_all_reduce (core/reduction_tree.h).
+  /// REQUIRES: size() is a power of two; see check_process_count.
   virtual void all_reduce_sum(float* data, int64_t n) = 0;
   virtual void all_reduce_sum(double* data, int64_t n) = 0;
 
-  /// The same in parts, over messages between ranks, in host memory. Null with a single process.
+  /// Messages between ranks in host memory, for sums in parts. Null with a single process.
   virtual PeerLink* link() = 0;
 
   /// Whether `value` is true on any rank.
   virtual bool any(bool value) = 0;
 
-  /// Copies `bytes` bytes of rank `root` to all others.
+  /// Copies `bytes` bytes from rank `root` to all others.
   virtual void broadcast(void* data, int64_t bytes, int root) = 0;
 
   virtual void barrier() = 0;
 
-  /// Ends the processes of all ranks with `exit_code`, this one included, whatever they are waiting
-  /// for. With a single process there is nobody to release: it returns.
+  /// Ends the processes of all ranks with `exit_code`, including this one, whatever they are
+  /// waiting for. With a single process there is nobody to release, and it returns.
   virtual void abort(int exit_code) = 0;
 };
 
-/// MPI where the environment says that a launcher such as mpirun started this process (see
-/// dist/launch.h), one process otherwise. Error (ExitCode::distributed) where a launcher started
-/// several processes that cannot reach each other: this binary was built without MPI, or with
-/// another MPI than the launcher's. They would be copies of one run writing the same files.
-/// REQUIRES: at most one call per process, MPI starts only once.
+/// Uses MPI if the environment shows that a launcher such as mpirun started this process (see
+/// dist/launch.h), otherwise a single process. Throws Error (ExitCode::distributed) if a launcher
+/// started several processes that cannot reach each other: this binary was built without MPI, or
+/// with another MPI than the launcher's. They would be copies of one run writing the same files.
+/// REQUIRES: at most one call per process, since MPI starts only once.
 std::unique_ptr<Communicator> make_communicator();
 
-/// The MPI library that this program is linked with and its version, "Open MPI v4.1.4"; empty in a
-/// build without MPI. Does not start MPI.
+/// Name and version of the linked MPI library, "Open MPI v4.1.4"; empty in a build without MPI.
+/// Does not start MPI.
 std::string mpi_library();
 
-/// Memory that the communicator of `processes` processes takes beside what it is given: the
-/// messages of a reduction that are under way.
+/// Memory of the communicator itself for `processes` processes: the messages of a reduction that
+/// are in flight.
 int64_t communicator_bytes(int processes);
 
-/// Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share
-/// `groups` equally: a power of two that divides `groups`. REQUIRES: `groups` is a power of two.
+/// Throws Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share
+/// `groups` equally, which means a power of two that divides `groups`. REQUIRES: `groups` is a
+/// power of two.
 void check_process_count(int size, int64_t groups);
 
 }  // namespace bamtrain

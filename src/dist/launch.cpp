@@ -33,8 +33,8 @@ std::string announced(const Launch& launch) {
 }  // namespace
 
 Launch detect_launch() {
-  // The launcher's own variable first: where mpirun itself runs under srun, its processes inherit
-  // the others, which then count something else.
+  // The launcher's own variable comes first. Under srun, processes of mpirun inherit srun's
+  // variables, which then count something else.
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (const char* text = std::getenv(variable)) return {variable, parse_count(variable, text)};
   }
@@ -46,7 +46,7 @@ Launch detect_launch() {
 }
 
 void leave_launch() {
-  // Of Open MPI, PMIx and PRRTE; of MPICH, Intel MPI and their launcher Hydra.
+  // Open MPI, PMIx and PRRTE; MPICH, Intel MPI and their launcher Hydra.
   constexpr std::string_view kPrefixes[] = {"OMPI_", "ORTE_",  "PMIX_", "PRTE_",    "PMI_",
                                             "PMI2_", "HYDRA_", "HYDI_", "MPI_LOCAL"};
   std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Open MPI's header would otherwise bring in its deprecated C++ bindings.
+// Otherwise Open MPI's header includes its deprecated C++ bindings.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -18,7 +18,7 @@ namespace bamtrain {
 namespace {
 
 constexpr int kTag = 1;
-// Elements that one thread adds at a time.
+// Elements per task of a parallel addition.
 constexpr int64_t kAddGrain = int64_t{1} << 14;
 
 void check(int status, const char* call) {
@@ -73,7 +73,7 @@ class MpiLink final : public PeerLink {
   }
 
   void all_reduce(const Tensor& data) override {
-    // MPI counts in int.
+    // MPI counts are int.
     constexpr int64_t kLongest = int64_t{1} << 30;
     for (int64_t done = 0; done < data.size(); done += kLongest) {
       const int count = static_cast<int>(std::min(kLongest, data.size() - done));
@@ -84,7 +84,7 @@ class MpiLink final : public PeerLink {
   }
 
  private:
-  std::array<std::array<MPI_Request, 2>, kSlots> requests_;  // to receive, to send
+  std::array<std::array<MPI_Request, 2>, kSlots> requests_;  // receive, send
 };
 
 class MpiCommunicator final : public Communicator {
@@ -163,8 +163,8 @@ class MpiCommunicator final : public Communicator {
   int size_ = 1;
   int local_rank_ = 0;
   MpiLink link_;
-  int64_t piece_bytes_;                   // of every message, at most
-  std::unique_ptr<std::byte[]> scratch_;  // PeerLink::kSlots pieces
+  int64_t piece_bytes_;                   // maximum size of a message
+  std::unique_ptr<std::byte[]> scratch_;  // PeerLink::kSlots messages
 };
 
 }  // namespace
@@ -173,7 +173,7 @@ std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
   int length = 0;
   check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-  std::string name = text.data();  // and who packaged it when, behind a comma or in further lines
+  std::string name = text.data();  // packager and build date may follow a comma or a newline
   name.resize(std::min(name.size(), name.find_first_of(",\n")));
   std::replace(name.begin(), name.end(), '\t', ' ');
   return name;

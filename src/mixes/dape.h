@@ -1,9 +1,9 @@
 #pragma once
 // DAPE (Zheng et al. 2024), data-adaptive positional encoding: f = W2 lrelu(W1 u + c1) + c2 over
-// the heads, u what a MixForm reads of them.
+// the heads, where u is the input of a MixForm.
 //
-// Under softmax nothing depends on c2, which moves every logit of a row alike: its gradient is
-// rounding.
+// Under softmax nothing depends on c2, since it shifts all logits of a row alike. Its gradient is
+// rounding error.
 
 #include "core/host_device.h"
 #include "mixes/mix.h"
@@ -13,7 +13,7 @@ namespace bamtrain {
 constexpr double kDapeSlope = 0.01;
 constexpr int64_t kDapeLeastHidden = 4, kDapeMostHidden = 64;
 
-/// lrelu(u), and its derivative: at 0 that from below, as PyTorch's.
+/// lrelu(u) and its derivative; at 0 the derivative from below, as in PyTorch.
 template <class Real>
 BAMTRAIN_HD constexpr Real dape_activation(Real u) {
   return u > 0 ? u : static_cast<Real>(kDapeSlope) * u;

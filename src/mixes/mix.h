@@ -1,11 +1,10 @@
 #pragma once
-// The seam between a mix of heads and everything else: at each (i, j) a function of all heads'
-// content scores x and of the biases B of the layer's prior makes what is added to each head's
-// logit, beside or in place of its B. A mix is a header in this folder (formula and constants), a
-// .cpp beside it that declares the rest (options, parameters, initial values), and a line in
-// registry.cpp. It stands beside the prior, which stays what it is without one: tables, windows,
-// rotations and the names of its parameters. Attention reads a mix as HeadMix of ops/attention.h;
-// x is not multiplied by the logit scale.
+// The interface of a mix of heads. At each (i, j), a function of all heads' content scores x and of
+// the biases B of the layer's prior gives a bias b per head. b is added to the head's logit instead
+// of B. A mix consists of a header in this folder (formula and constants), a .cpp next to it
+// (options, parameters, initial values), and a line in registry.cpp. It does not change the prior:
+// tables, windows, rotations and parameter names stay the same. Attention reads a mix as HeadMix of
+// ops/attention.h; x is not multiplied by the logit scale.
 
 #include <cstdint>
 #include <string>
@@ -16,27 +15,27 @@
 
 namespace bamtrain {
 
-/// What the network f reads, and the bias b that takes the place of B:
+/// The input of the network f, and the bias b that replaces B:
 enum class MixForm : uint8_t {
   concat,           // b = f([x; B])
   concat_residual,  // b = B + f([x; B])
-  add_residual,     // b = B + f(x + B). Without a bias this is the form of all
+  add_residual,     // b = B + f(x + B). All forms are this one if there is no bias
   bias_only,        // b = B + f(B)
 };
 
-/// Numbers that f reads, of H heads.
+/// Number of inputs of f for H heads.
 BAMTRAIN_HD constexpr int64_t mix_inputs(MixForm form, int64_t H) {
   return form == MixForm::concat || form == MixForm::concat_residual ? 2 * H : H;
 }
 /// Whether B itself is part of b.
 BAMTRAIN_HD constexpr bool keeps_bias(MixForm form) { return form != MixForm::concat; }
 
-/// One mix, type-erased. Its parameters(): those of HeadMix, in its order, of a shape that says
-/// whether the layer's prior adds a bias (ModelShape::biased).
+/// One mix, type-erased. parameters() are those of HeadMix, in its order. They depend on whether
+/// the layer's prior adds a bias (ModelShape::biased).
 struct MixInfo : MechanismInfo {
-  /// Of a layer whose prior adds a bias; the others' is add_residual.
+  /// The form in a layer whose prior adds a bias. In other layers it is add_residual.
   MixForm (*form)(const Options&) = nullptr;
-  /// Priors that it goes with.
+  /// Priors that it can be combined with.
   std::vector<std::string> bases = {};
 };
 

@@ -1,4 +1,4 @@
-// What of attention's rows evaluations look at, as numbers of heads.
+// Per-head statistics of attention's rows for evaluations.
 
 #include "core/element.h"
 #include "model/mechanism_part.h"
@@ -7,8 +7,8 @@
 
 namespace bamtrain {
 
-/// Into `to`, as Model::evaluate gives them, those of a layer whose forward pass has just run: row
-/// by row in fp64, the same bits whatever else the batch holds.
+/// Writes the statistics of layer l, whose forward pass has just run, to `to` as Model::evaluate
+/// returns them. Sums row by row in fp64, bitwise identical whatever else the batch holds.
 void Model::sum_attention_statistics(int64_t l, const AttentionSaved& saved, const Attention& a,
                                      double* to) {
   const int64_t H = config_.heads, T = T_;

@@ -30,12 +30,12 @@ BlockParameters Model::find_block(int64_t l) const {
   return p;
 }
 
-/// What attention reads: post-norm, the first block's reads the embedding itself.
+/// Attention's input; post-norm, the first block reads the embedding itself.
 const Tensor& Model::attention_input(const LayerActivations& x, int64_t l) const {
   return block(l).norm1.weight ? x.norm1 : x.residual;
 }
 
-/// The stream after attention, to which the mlp's branch is yet to be added.
+/// The stream after attention, before the mlp's branch is added.
 Tensor Model::stream_behind(int64_t l) const {
   const LayerActivations x = layer(l);
   return stream(x.residual2, x.norm2);
@@ -43,7 +43,7 @@ Tensor Model::stream_behind(int64_t l) const {
 
 // --- norms --------------------------------------------------------------------------------------
 
-/// sum = residual + branch, which may be empty, and y its norm.
+/// sum = residual + branch, which may be empty; y is its norm.
 void Model::norm_forward(const Tensor& sum, const Tensor& y, const Tensor& stats,
                          const Tensor& residual, const Tensor& branch, const NormParameters& p) {
   backend_.norm_forward(rows(sum), rows(y), rows(stats), rows(residual),
@@ -59,12 +59,12 @@ void Model::norm_backward(const Tensor& dsum, const Tensor& dy, const Tensor& su
                          config_.norm.kind);
 }
 
-/// dstream_ holds the adjoint of what the stream went on from and dnorm_ that of the norm by way of
-/// the branch that read it. On exit dstream_ is the adjoint of the sum.
+/// On entry, dstream_ is the adjoint of the stream after the sum, and dnorm_ that of the norm
+/// through the branch that reads it. On exit, dstream_ is the adjoint of the sum.
 void Model::stream_backward(const Tensor& sum, const Tensor& stats, const NormParameters& p,
                             const Tensor& gradients) {
-  if (!p.weight) return backend_.add(rows(dstream_), rows(dnorm_));  // the branch read the stream
-  if (post()) {  // the stream went on from the norm
+  if (!p.weight) return backend_.add(rows(dstream_), rows(dnorm_));  // the branch reads the stream
+  if (post()) {  // the stream continues from the norm
     backend_.add(rows(dnorm_), rows(dstream_));
     backend_.zero(rows(dstream_));
   }
@@ -98,7 +98,7 @@ void Model::branch_backward(const Tensor& din, const BranchEnd& p, const Tensor&
 void Model::forward_block(int64_t l, double* attention_statistics) {
   const LayerActivations x = layer(l);
   const NormParameters& norm1 = block(l).norm1;
-  // The stream enters as the embedding, or as what is behind the block before and its mlp.
+  // The stream at entry is the embedding, or the previous block's stream plus its mlp branch.
   if (l > 0) {
     norm_forward(x.residual, x.norm1, x.stats1, stream_behind(l - 1), branch_, norm1);
   } else if (norm1.weight) {
@@ -118,7 +118,7 @@ void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
   backend_.rotate(k, positions, r.cosine, r.sine, inverse);
 }
 
-/// Keys and values of the batch, to those of its texts.
+/// Writes the batch's keys and values to the KV cache.
 void Model::append_to_kv_cache(int64_t l) {
   const int64_t H = config_.heads, K = config_.kv_heads;
   const auto put = [&](const Tensor& all, int64_t first_head) {
@@ -128,7 +128,7 @@ void Model::append_to_kv_cache(int64_t l) {
   put(kv_cache_.values(l, B_, T_), H + K);
 }
 
-/// From norm1 to norm2: attention, and the stream behind it.
+/// From norm1 to norm2: attention, and the stream after it.
 void Model::attend(int64_t l, double* attention_statistics) {
   const LayerActivations x = layer(l);
   const BlockParameters& p = block(l);
@@ -159,7 +159,7 @@ void Model::expand(int64_t l) {
   backend_.activation_forward(rows(x.activation), rows(x.hidden), config_.mlp.kind);
 }
 
-/// From the mlp's activation to what it adds to the stream.
+/// From the mlp's activation to its branch.
 void Model::contract(int64_t l) {
   const LayerActivations x = layer(l);
   branch_forward(block(l).down, x.activation, x.branch2, x.branch_stats2);
@@ -167,8 +167,8 @@ void Model::contract(int64_t l) {
 
 // --- backward -----------------------------------------------------------------------------------
 
-/// Computes again, to the bit, what the layer did not keep of its forward pass. The last layer's is
-/// still there.
+/// Recomputes what the layer did not keep of its forward pass, bitwise identical. The last layer's
+/// activations are still there.
 void Model::recompute_block(int64_t l) {
   if (recompute_ == Recompute::none || l == config_.layers - 1) return;
   if (recompute_ == Recompute::mlp) return expand(l);
@@ -177,7 +177,7 @@ void Model::recompute_block(int64_t l) {
   if (p.norm1.weight) norm_forward(x.residual, x.norm1, x.stats1, x.residual, {}, p.norm1);
   attend(l);
   expand(l);
-  if (p.down.norm.weight) contract(l);  // the norm behind the product reads it
+  if (p.down.norm.weight) contract(l);  // the norm after the product reads it
 }
 
 /// Reads the layer's activations; dstream_ holds the adjoint of the block's output on entry and of
@@ -189,7 +189,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   const Tensor dnorm = rows(dnorm_), dqkv = rows(dqkv_);
 
   branch_backward(dactivation_, p.down, x.activation, x.branch2, x.branch_stats2, gradients);
-  // The adjoint of `hidden` overwrites it: nothing reads it again.
+  // The adjoint of `hidden` overwrites it, since nothing reads it again.
   const Tensor dhidden = rows(x.hidden);
   backend_.activation_backward(dhidden, rows(dactivation_), rows(x.hidden), config_.mlp.kind);
   backend_.linear_backward_weight(fused_view_of(gradients, p.hidden, F, C),

@@ -1,13 +1,12 @@
 #pragma once
-// Whether a model is a causal language model, as perplexity, generation and export require.
+// Checks that a model is a causal language model, as perplexity, generation and export require.
 
 #include "model/model_config.h"
 
 namespace bamtrain {
 
-/// Error (ExitCode::config) for a model that is no decoder, whose classes are no ids of its
-/// vocabulary, whose positions are drawn in evaluation, or which sees the tokens that it is to
-/// predict.
+/// Throws Error (ExitCode::config) if the model is not a decoder, its classes are not ids of its
+/// vocabulary, its positions are drawn in evaluation, or it sees the tokens that it has to predict.
 void check_causal_lm(const ModelConfig& config);
 
 }  // namespace bamtrain

@@ -1,4 +1,4 @@
-// Priors of family contextual: attention reads E where the master weights have it.
+// Priors of family contextual: attention reads E directly from the master weights.
 
 #include "model/mechanism_part.h"
 
@@ -50,7 +50,7 @@ class ContextualPart final : public MechanismPart {
   LayersOfFamily layers_;
   LayerParameters parameters_;
   Tensor master_weights_;  // of the last refresh
-  Tensor dpositions_;      // (D n of the layer with most) P
+  Tensor dpositions_;      // (D n), for the layer with the largest n, P
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Priors of family embedding without parameters: what is added to the embedding, by position.
+// Priors of family embedding without parameters: the table that is added to the embedding.
 
 #include "model/mechanism_part.h"
 

@@ -1,4 +1,4 @@
-// Priors of family fire: a piecewise linear function per part, formed whenever parameters change.
+// Priors of family fire: a piecewise linear function per part, recomputed when parameters change.
 
 #include "model/mechanism_part.h"
 #include "priors/fire.h"

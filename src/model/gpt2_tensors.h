@@ -1,5 +1,5 @@
 #pragma once
-// The parameters of a model as transformers' GPT2LMHeadModel names and lays them out.
+// The parameters of a model in the names and layout of transformers' GPT2LMHeadModel.
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@ namespace bamtrain {
 
 struct Gpt2Tensor {
   std::string name;                // "transformer.h.0.attn.c_attn.weight"
-  std::vector<std::string> parts;  // parameters, one after the other along their outputs
-  bool transposed = false;         // (inputs, outputs), where a parameter is (outputs, inputs)
+  std::vector<std::string> parts;  // parameters, concatenated along their outputs
+  bool transposed = false;         // (inputs, outputs); parameters are (outputs, inputs)
 };
 
-/// Of a model of so many layers, each tensor once; `tied`: without a head of its own.
+/// The tensors of a model with this many layers, each once. `tied`: without a head of its own.
 std::vector<Gpt2Tensor> gpt2_tensors(int64_t layers, bool tied);
 
 /// The transpose of a row-major matrix of `rows` rows.

@@ -41,8 +41,8 @@ Json mechanism_json(const Choice<Info>& chosen) {
   return j;
 }
 
-/// `j` with the shapes of its parameters by name, as far as attention has them: not a table that is
-/// added to the embedding.
+/// `j` with the shapes of its parameters by name. Leaves out a table that is added to the
+/// embedding, which attention does not have.
 template <class Info>
 Json with_parameters(Json j, const Choice<Info>& chosen, const ModelShape& shape) {
   if constexpr (std::is_same_v<Info, PriorInfo>) {
@@ -56,8 +56,8 @@ bool has_yarn(const ModelConfig& c) {
   return c.attention.prior.of(0).options.text("scaling") == "yarn";
 }
 
-/// As many as yarn's factor makes of the original length. Versions of transformers 4 compute with
-/// their quotient in the factor's place; 0: no whole number has that quotient.
+/// The original length times yarn's factor. transformers 4 computes with their quotient instead of
+/// the factor. 0: no whole number has that quotient.
 int64_t yarn_positions(const ModelConfig& c, int64_t T) {
   const Options& options = c.attention.prior.of(0).options;
   const double original = rope_original_length(options, T), factor = options.number("factor");
@@ -65,8 +65,8 @@ int64_t yarn_positions(const ModelConfig& c, int64_t T) {
   return positions / original == factor ? static_cast<int64_t>(positions) : 0;
 }
 
-/// Positions that the model is meant for: T, or as many as scaling or random positions make of it;
-/// yarn_positions where it has yarn.
+/// Number of positions that the model is meant for: T, or more with scaling or random positions;
+/// yarn_positions with yarn.
 int64_t rope_positions(const ModelConfig& c, int64_t T) {
   if (has_yarn(c)) return yarn_positions(c, T);
   const PriorChoice& rope = c.attention.prior.of(0);
@@ -83,7 +83,7 @@ bool is_softmax(const ModelConfig& c) {
   return !n || n.info().kind == NormalizerKind::softmax;
 }
 
-/// The same prior in every layer, none mixed, and attention otherwise without anything of ours.
+/// Whether every layer has the same prior and no mix, and attention has no other feature of ours.
 bool is_plain(const ModelConfig& c, const std::string& prior, int64_t T) {
   const std::vector<PriorChoice>& priors = c.attention.prior.pattern;
   for (const PriorChoice& p : priors) {
@@ -156,7 +156,7 @@ Json huggingface_scale(const ModelConfig& c, int64_t T) {
   const ScaleChoice& chosen = c.attention.scale;
   const ScaleInfo& scale = chosen.info();
   Json j = mechanism_json(chosen);
-  j.erase("scale_bias");  // each prior's, see above
+  j.erase("scale_bias");  // belongs to each prior, see above
   if (const auto* const by_length = scale.as<LengthKind>(); by_length && by_length->longest) {
     j["lengths"] = by_length->longest(scale.constants_of(chosen.options, c.shape(T)));
   }
@@ -210,7 +210,7 @@ Json gpt2_config(const ModelConfig& c, int64_t T) {
   return j;
 }
 
-/// A Llama's, or BamtrainConfig's.
+/// The config of a Llama or of BamtrainConfig.
 Json other_config(const ModelConfig& c, int64_t T, const SpecialTokens& tokens) {
   const bool llama = is_llama(c, T);
   Json j = {{"architectures", {llama ? "LlamaForCausalLM" : "BamtrainForCausalLM"}}};

@@ -1,5 +1,5 @@
 #pragma once
-// config.json of a model in Hugging Face's form.
+// Writes a model's config.json in Hugging Face's format.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -9,33 +9,33 @@
 
 namespace bamtrain {
 
-/// The ids that text generation needs to know; none: unknown, or the tokenizer has no such token.
+/// Token ids that text generation needs; empty: unknown, or the tokenizer has no such token.
 struct SpecialTokens {
   std::optional<int64_t> bos, eos;
-  std::optional<int64_t> document_start;  // where documents are masked, never none
+  std::optional<int64_t> document_start;  // always set if documents are masked
 };
 
 /// Whether transformers' LlamaForCausalLM computes the same logits from the same weights, on single
-/// documents: rope in every layer (ntk as the base it stands for; yarn to a whole number of
-/// positions), no logit scale, softmax, no window, RMSNorm before each branch, SwiGLU, embeddings
-/// as they are.
+/// documents. Requires rope in every layer (ntk as its equivalent base; yarn to a whole number of
+/// positions), no logit scale, softmax, no window, RMSNorm before each branch, SwiGLU, unscaled
+/// embeddings.
 bool is_llama(const ModelConfig& config, int64_t sequence_length);
 
-/// Whether transformers' GPT2LMHeadModel does: learned positions, no logit scale, softmax, no
-/// window, a LayerNorm before each branch, an MLP without gate, biases, as many heads of keys as of
-/// queries, which fill the width, embeddings as they are.
+/// The same for transformers' GPT2LMHeadModel. Requires learned positions, no logit scale, softmax,
+/// no window, LayerNorm before each branch, an MLP without gate, biases, as many key heads as query
+/// heads, which fill the width, unscaled embeddings.
 bool is_gpt2(const ModelConfig& config, int64_t sequence_length);
 
-/// A Llama's or GPT-2's configuration where the model is one, else BamtrainConfig's of
-/// src/export/huggingface/configuration_bamtrain.py, with every default and every derived number
-/// written out. `sequence_length` is T of training, `dtype` that of the matrices in the folder.
+/// The configuration of a Llama or GPT-2 if the model is one, else of BamtrainConfig in
+/// src/export/huggingface/configuration_bamtrain.py, with every default and derived number written
+/// out. `sequence_length` is T of training, `dtype` that of the matrices in the folder.
 nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t sequence_length,
                                           Dtype dtype, const SpecialTokens& tokens);
 
-/// transformers' name of the activation; GPT-2 has another for the first of its own.
+/// transformers' name of the activation. GPT-2 has another name for gelu.
 const char* huggingface_activation(MlpKind kind);
 const char* gpt2_activation(MlpKind kind);
-/// Parts of it. BamtrainConfig's entry of a layer's prior, its scale and its normalizer.
+/// Parts of BamtrainConfig: the entry of a layer's prior, the scale and the normalizer.
 nlohmann::ordered_json huggingface_prior(const ModelConfig& config, int64_t layer,
                                          int64_t sequence_length);
 nlohmann::ordered_json huggingface_scale(const ModelConfig& config, int64_t sequence_length);

@@ -11,7 +11,8 @@
 
 namespace bamtrain {
 
-/// Error (ExitCode::config) where the model does not support incremental decoding, of any length.
+/// Throws Error (ExitCode::config) if the model does not support incremental decoding of any
+/// length.
 void check_incremental_decoding(const ModelConfig& config);
 
 /// The longest sequence that a host evaluates in one forward pass, in tokens.
@@ -35,9 +36,9 @@ void evaluate_in_chunks(Model& model, const int32_t* tokens, const int32_t* targ
 
 class IncrementalDecoder {
  public:
-  /// For up to `longest` tokens. Allocates nothing yet. `backend` serves this decoder alone; config
-  /// and lengths as for Model. Error (ExitCode::config) as check_incremental_decoding, or where the
-  /// prior or the scale does not support that length.
+  /// For up to `longest` tokens. Allocates nothing yet. Only this decoder may use `backend`; config
+  /// and lengths as for Model. Throws Error (ExitCode::config) as check_incremental_decoding, or if
+  /// the prior or the scale does not support that length.
   IncrementalDecoder(const ModelConfig& config, int64_t training_length, Backend& backend,
                      Dtype activations, std::optional<int64_t> document_start, int64_t longest);
 
@@ -46,7 +47,7 @@ class IncrementalDecoder {
   void commit(const Tensor& master_weights);
 
   /// Logits (1, V) P after the last of these tokens, in host memory, valid until the next call.
-  /// REQUIRES: at least one; no more in all than `longest`.
+  /// REQUIRES: at least one token; at most `longest` in total.
   Tensor append(std::span<const int32_t> tokens);
   /// Starts another sequence.
   void clear();
@@ -61,7 +62,7 @@ class IncrementalDecoder {
   Arena arena_;
   Model model_;
   Tensor logits_;                  // (1, V) P
-  std::vector<char> host_logits_;  // likewise, of a backend whose memory is not the host's
+  std::vector<char> host_logits_;  // its host copy, if the backend's memory is not the host's
 };
 
 }  // namespace bamtrain

@@ -24,10 +24,11 @@ class KvCache {
   /// Tokens of each sequence so far.
   int64_t tokens() const { return tokens_; }
   void clear();
-  /// Makes room for n more tokens, at most kMaxPrefillChunk, by evicting what no later row sees.
+  /// Makes room for n more tokens, at most kMaxPrefillChunk, by evicting keys that no later row
+  /// sees.
   void make_room(Backend& backend, int64_t n);
-  /// The last n tokens were appended, or are dropped again. drop_last REQUIRES: make_room was
-  /// called for n or more before they were appended.
+  /// Counts the last n tokens as appended, or drops them again. drop_last REQUIRES: make_room was
+  /// called for at least n before they were appended.
   void append(int64_t n);
   void drop_last(int64_t n);
 

@@ -4,7 +4,7 @@ namespace bamtrain {
 
 void shift_to_front(Backend& backend, const Tensor& t, int dim, int64_t from, int64_t count) {
   require(from >= 1, "elements that have a way to go");
-  // Pieces no longer than the way: none is overwritten before it is read.
+  // In blocks of at most `from` elements, so that none is overwritten before it is read.
   for (int64_t n = 0; n < count; n += from) {
     const int64_t piece = std::min(from, count - n);
     backend.copy(t.slice(dim, n, piece), t.slice(dim, from + n, piece));

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-/// The number in `value`; 0: none. Error (ExitCode::checkpoint), at `place`: one outside the
-/// bounds.
+/// The number in `value`; 0 if it is not a number. Throws Error (ExitCode::checkpoint), at `place`,
+/// if it is out of bounds.
 double bounded_number(const json& value, double minimum, double maximum, bool integer,
                       const std::string& place) {
   if (!value.is_number()) return 0;
@@ -37,7 +37,7 @@ double number_in(const json& mechanism, const OptionSpec& o, const std::string& 
                         place + "." + o.name);
 }
 
-/// What `mechanism` says, the rest at its defaults.
+/// The options in `mechanism`; others have their defaults.
 Options options_in(const json& mechanism, const std::vector<OptionSpec>& specs,
                    const std::string& place) {
   Options out = default_options(specs);
@@ -54,7 +54,7 @@ Options options_in(const json& mechanism, const std::vector<OptionSpec>& specs,
   return out;
 }
 
-/// Null: of none that this program knows.
+/// Null if this program does not know the mechanism.
 const MechanismInfo* info_of(const json& mechanism, bool prior) {
   const json name = mechanism.is_object() ? mechanism.value("name", json()) : json();
   if (!name.is_string()) return nullptr;
@@ -62,7 +62,7 @@ const MechanismInfo* info_of(const json& mechanism, bool prior) {
                : static_cast<const MechanismInfo*>(find_scale(name));
 }
 
-/// Whether the one has the other's options, as far as lengths give them.
+/// Whether both mechanisms have the same options of length.
 bool are_alike(const MechanismInfo& a, const MechanismInfo& b, bool prior) {
   if (a.name == b.name) return true;
   if (!prior) return false;
@@ -75,7 +75,7 @@ int64_t window_in(const json& attention) {
   return static_cast<int64_t>(bounded_number(value, 0, kMaxTrainedLength, true, "window"));
 }
 
-/// set(option, spec, options) for those of `mechanism`, at `place`, that are 0.
+/// Calls set(info, option, options) for options of length in `mechanism`, at `place`, that are 0.
 template <class Set>
 void for_open_lengths(json* mechanism, bool prior, const std::string& place, Set&& set) {
   const MechanismInfo* const info = info_of(*mechanism, prior);
@@ -89,7 +89,7 @@ void for_open_lengths(json* mechanism, bool prior, const std::string& place, Set
   }
 }
 
-/// f(prior, place, n) for those of the layers in turn, without what mixes them.
+/// Calls f(prior, place, n) for the priors of the layers in turn, without their mixes.
 template <class F>
 void for_priors(json* attention, F&& f) {
   if (!attention->is_object() || !attention->contains("prior")) return;
@@ -135,7 +135,7 @@ json with_lengths_of(json attention, const json& source, const TakenLengths& tak
         [&](const MechanismInfo& info, const OptionSpec& o, const Options& options) -> double {
           const MechanismInfo* const other = info_of(theirs.mechanism, of_prior);
           const bool alike = other != nullptr && are_alike(info, *other, of_prior);
-          // Two lengths show whether any matters.
+          // Comparing two lengths shows whether the number depends on the length.
           const bool depends = o.of_length(options, 1, window) != o.of_length(options, 2, window);
           if (!alike || !depends) return 0;
           const double number = number_in(theirs.mechanism, o, theirs.place);

@@ -114,8 +114,8 @@ void MaxRetrieval::set_master_weights(Tensor master_weights) {
   if (dq_gates_ && layout_.gate_columns() > 0) backend_.zero(dq_gates_);
 }
 
-/// What the product that makes q reads and writes beside the scale's gates, of weights and of
-/// biases, belongs to no parameter, and not to the gradients' norm: 0.
+/// Zeroes weights and biases of the q product that belong to no gate of the scale. Products read
+/// and write them, but they belong to no parameter and must not count in the gradient norm.
 void MaxRetrieval::clear_beside_gates(const Tensor& flat) {
   const int64_t G = layout_.gate_columns(), used = mechanisms_.gates(0), W = query_width();
   if (used < G) {
@@ -139,7 +139,7 @@ void MaxRetrieval::load_batch(const int32_t* tokens, const int32_t* targets, int
     put(query, n * kFeatureColumns, asked.value());
     const bool first = n % T == 0;
     host_first_key_[static_cast<size_t>(n)] = first ? 0 : 1;
-    if (first) continue;  // which no row that counts sees
+    if (first) continue;  // no row that counts sees it
     require(item.of_class < RetrievalInput::kClasses, "items behind the query");
     put(items, n * kFeatureColumns, item.value());
     put(items, n * kFeatureColumns + 1 + item.of_class, 1);
@@ -189,7 +189,7 @@ void MaxRetrieval::run(const SmallNetwork& f, const Tensor& out, const Tensor& i
 /// Reads f.before and f.after of the forward pass.
 void MaxRetrieval::run_backward(const SmallNetwork& f, const Tensor& din, const Tensor& dout,
                                 const Tensor& in, const Tensor& gradients) {
-  const Tensor dbefore = rows(f.before);  // in its place: nothing reads it again
+  const Tensor dbefore = rows(f.before);  // in place: nothing reads f.before again
   backend_.linear_backward_weight(view_of(gradients, f.output), view_of(gradients, f.output_bias),
                                   dout, rows(f.after));
   backend_.linear_backward_input(rows(dactivation_), dout, view_of(master_weights_, f.output));
@@ -215,7 +215,7 @@ void MaxRetrieval::forward() {
 
 // --- backward -----------------------------------------------------------------------------------
 
-/// Reads the activations of forward() and the adjoint of the logits in their place.
+/// Reads the activations of forward(), and the adjoint of the logits from the logits' memory.
 void MaxRetrieval::backward(const Tensor& gradients) {
   const int64_t C = config_.width, W = query_width();
   const Tensor dstream = rows(dstream_), dq = rows(dq_gates_), dkv = rows(dk_v_);

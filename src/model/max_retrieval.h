@@ -1,16 +1,16 @@
 #pragma once
 // The model of the task max_retrieval (Velickovic et al. 2024, as ASEntmax trains it): one
-// attention between small networks, f = output(act(hidden(x))) each, with biases everywhere.
+// attention between small networks f = output(act(hidden(x))), with biases everywhere.
 //
 //   items    psi_x of an item's features: its priority, then one of kClasses
 //   query    psi_q of the query's number
 //   q = W_q query + b_q,   k = W_k items + b_k,   v = W_v items + b_v
-//   logits   phi of what the attention of q to all k gives of the v
+//   logits   phi of the attention output of q over all k and v
 //
-// It runs as causal attention of one head: row 0 of a sequence is the query, which sees itself, and
-// row i the items 1 .. i, with the q of the sequence's query in every row. So n_i = i, the last
-// item's row, where the target stands, sees all items, and padding behind it is seen by no row that
-// counts. Scales that read the row's input read psi_q.
+// It runs as causal attention with one head. Row 0 of a sequence is the query and sees itself. Row
+// i sees the items 1 .. i. Every row has the q of the sequence's query. So n_i = i. The last item's
+// row has the target and sees all items. No row that counts sees the padding after it. Scales that
+// read the row's input read psi_q.
 
 #include <cstdint>
 #include <optional>
@@ -21,16 +21,16 @@
 
 namespace bamtrain {
 
-/// f of one of the networks, whose parameters are NAME.hidden and NAME.output.
+/// One of the small networks f, with parameters NAME.hidden and NAME.output.
 struct SmallNetwork {
   const Parameter *hidden, *hidden_bias, *output, *output_bias;
-  Tensor before, after;  // (N, F) A: of the activation; `before` becomes its own adjoint
+  Tensor before, after;  // (N, F) A, around the activation; the adjoint overwrites `before`
 };
 
 class MaxRetrieval final : public Network {
  public:
-  /// Error (ExitCode::config) for activations in bf16. REQUIRES: one layer, one head, prior nope,
-  /// an activation that is not gated, a normalizer whose rows give weight to their own key.
+  /// Throws Error (ExitCode::config) for activations in bf16. REQUIRES: one layer, one head, prior
+  /// nope, an activation without gate, a normalizer that gives weight to a row's own key.
   MaxRetrieval(const ModelConfig& config, int64_t training_length, Backend& backend,
                Dtype activations);
   MaxRetrieval(const MaxRetrieval&) = delete;
@@ -63,19 +63,19 @@ class MaxRetrieval final : public Network {
   SmallNetwork find(const std::string& name) const;
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T);
 
-  /// The pooled values, attention_.
+  /// Computes the pooled values, attention_.
   void forward();
   void backward(const Tensor& gradients);
   void run(const SmallNetwork& f, const Tensor& out, const Tensor& in);
   /// din may be empty.
   void run_backward(const SmallNetwork& f, const Tensor& din, const Tensor& dout, const Tensor& in,
                     const Tensor& gradients);
-  /// The logits (N, O), and their adjoint in the same place.
+  /// The logits (N, O), later overwritten by their adjoint.
   Tensor answers() const;
 
   Attention attention();
   AttentionSaved saved() const;
-  /// Part of the columns of a product (N, W) as the one head (B, T, 1, C).
+  /// Columns of a product (N, W) from `begin` on as the only head (B, T, 1, C).
   Tensor head_of(const Tensor& product, int64_t begin) const;
   /// (B, T, G).
   Tensor gates_of(const Tensor& product) const;
@@ -88,26 +88,26 @@ class MaxRetrieval final : public Network {
   ParameterLayout layout_;
   SmallNetwork items_, query_, answer_;
   const Parameter *q_, *q_bias_;    // gates follow
-  const Parameter *kv_, *kv_bias_;  // k, and v follows
+  const Parameter *kv_, *kv_bias_;  // k; v follows
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
-  int64_t B_ = 0, T_ = 0;          // of the batch at hand
+  int64_t B_ = 0, T_ = 0;          // of the current batch
 
-  std::vector<char> host_items_, host_query_, host_losses_;  // as on the device
+  std::vector<char> host_items_, host_query_, host_losses_;  // in the device's layout
   std::vector<int32_t> host_first_key_;
 
-  Tensor master_weights_;     // (elements) P, the caller's
-  Tensor rounded_;            // empty: A is P
+  Tensor master_weights_;     // (elements) P, owned by the caller
+  Tensor rounded_;            // empty, since A is P
   Tensor targets_;            // (N) i32
   Tensor first_key_;          // (N) i32
   Tensor item_features_;      // (N, kFeatureColumns) A
-  Tensor query_features_;     // likewise, those of the sequence's query in all its rows
+  Tensor query_features_;     // likewise; all rows have those of the sequence's query
   Tensor item_;               // (N, C) A: psi_x
   Tensor asked_;              // (N, C) A: psi_q
   Tensor q_gates_;            // (N, C + G) A
   Tensor k_v_;                // (N, 2 C) A
   Tensor attention_;          // (N, C) A
-  Tensor level_, threshold_;  // (B, T) P: of AttentionSaved, where the normalizer has them
+  Tensor level_, threshold_;  // (B, T) P: of AttentionSaved, if the normalizer has them
   Tensor last_;               // (B, T) i32
   Tensor live_;               // (B live_groups(T), live_words(T)) i32
   Tensor logits_;             // (N, O padded) P
@@ -115,7 +115,7 @@ class MaxRetrieval final : public Network {
   Tensor likeliest_;          // (N) i32
   Tensor dstream_;            // (N, C) A
   Tensor dactivation_;        // (N, F) A
-  Tensor dq_gates_, dk_v_;    // as q_gates_, k_v_
+  Tensor dq_gates_, dk_v_;    // shaped as q_gates_, k_v_
 };
 
 }  // namespace bamtrain

@@ -1,7 +1,8 @@
 #pragma once
-// The seam between a kind of mechanism and the model: what a family of priors, the logit scale or
-// the normalizer keeps in memory, forms from the parameters, and gives back to them. One object
-// serves the layers that have the mechanism; a model has those that any of its layers needs.
+// The interface between a kind of mechanism and the model. A part is a family of priors, the mixes,
+// the logit scale or the normalizer. It plans memory, computes what attention reads from the
+// parameters, and accumulates their gradients. One object serves all layers that have the
+// mechanism. A model has the parts that any of its layers needs.
 
 #include <functional>
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace bamtrain {
 
-/// What parts are made from. All outlive them.
+/// What parts are made from. Everything in it outlives them.
 struct PartSource {
   const ModelConfig& config;
   const ParameterLayout& layout;
@@ -23,20 +24,20 @@ struct PartSource {
   int64_t training_length;  // T of training
 
   ModelShape shape() const { return config.shape(training_length); }
-  /// Of the prior of a layer.
+  /// The randomization of a layer's prior.
   Randomization randomization(int64_t layer) const {
     const PriorChoice& prior = config.attention.prior.of(layer);
     return prior.info().randomization(prior.options, training_length);
   }
 };
 
-/// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
+/// The rotation of queries and keys, (T, D/2) P; empty: no rotation.
 struct Rotation {
   Tensor cosine, sine;
-  bool randomized = false;  // by random positions where the batch has them
+  bool randomized = false;  // by random positions if the batch has them
 };
 
-/// Operands of attention's rows: of the batch at hand.
+/// Per-row operands of attention for the current batch.
 struct PartRows {
   Tensor gates;      // (B, T, gates of the part) A
   Tensor positions;  // (B, T) i32: of queries in their documents
@@ -45,45 +46,46 @@ struct PartRows {
 class MechanismPart {
  public:
   virtual ~MechanismPart() = default;
-  /// Columns of gates that it has in a layer.
+  /// Gate columns of this part in a layer.
   virtual int64_t gates(int64_t) const { return 0; }
-  /// Elements of its largest parameter in a layer.
+  /// Elements of its largest parameter in any layer.
   virtual int64_t largest_parameter() const { return 0; }
-  /// What attention asks of the backend's scratch for it.
+  /// Adds what attention needs in the backend's scratch for this part.
   virtual void add_workspace(WorkspaceShape&) const {}
-  /// For B sequences of T tokens; in incremental decoding T is the longest.
+  /// Plans for B sequences of T tokens; in incremental decoding T is the maximum length.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
-  /// Error (ExitCode::config) where it knows no rows of as many keys as T tokens may see.
+  /// Throws Error (ExitCode::config) if it does not support rows with as many keys as T tokens may
+  /// see.
   virtual void check_length(int64_t) const {}
-  /// Uploads what depends on no parameter, once. Takes memory.
+  /// Uploads what depends on no parameter, once. Allocates memory.
   virtual void upload_constants() {}
-  /// The random distances of the batch at hand: (layers, B, T), the same for all B sequences; null:
-  /// distances count. For priors that have such, in training and where evaluation draws too.
+  /// Sets the random distances of the current batch: (layers, B, T), the same for all B sequences.
+  /// Null: distances count. For priors that have them, in training and if evaluation draws too.
   virtual void draw(const int32_t*, int64_t /*B*/, int64_t /*T*/) {}
-  /// Forms what depends on the master weights, after that.
+  /// Computes what depends on the master weights. Called after upload_constants().
   virtual void refresh(const Tensor&) {}
 
-  /// Its part of `a` in a layer, whose q, k (rotated) and first_key, and the parts of mechanisms
-  /// before it, are there.
+  /// Sets its part of `a` in a layer. q, k (rotated), first_key and the parts of earlier mechanisms
+  /// are already set.
   virtual void attach(int64_t, Attention&, const PartRows&) {}
-  /// Where the backward pass of attention writes for B sequences of T tokens.
+  /// Sets where the backward pass of attention writes for B sequences of T tokens.
   virtual void attach_gradients(int64_t, AttentionGradients&, int64_t, int64_t) const {}
-  /// Adds what `g` gives to its parameters, and writes `dgates`, shaped as gates.
+  /// Adds the gradients of its parameters that follow from `g` to `gradients`, and writes `dgates`,
+  /// shaped as gates.
   virtual void backward(int64_t, const AttentionGradients&, const Attention&, const PartRows&,
                         const Tensor& /*dgates*/, const Tensor& /*gradients*/) {}
 
-  /// In incremental decoding: of the tokens that a layer remembers the `count` from `from` on are
-  /// the first from now on, and the only ones.
+  /// In incremental decoding: keeps `count` cached tokens of a layer, from `from` on, moves them to
+  /// the front and drops the others.
   virtual void shift_cache(int64_t, int64_t /*from*/, int64_t /*count*/) {}
 
-  /// Of a layer whose prior rotates.
+  /// For a layer whose prior rotates.
   virtual Rotation rotation(int64_t) const { return {}; }
-  /// Fixed position embedding (T, C), where the prior has one without parameters.
+  /// Fixed position embedding (T, C), if the prior has one without parameters.
   virtual Tensor position_table() const { return {}; }
 };
 
-/// A mechanism's parameters in every layer but their gates, which are rows of the product of q, k,
-/// v.
+/// A mechanism's parameters in every layer, except gates, which are rows of the q, k, v product.
 class LayerParameters {
  public:
   /// `kind`: prior, mix, scale or normalizer.
@@ -91,9 +93,9 @@ class LayerParameters {
            const char* kind);
   bool any(int64_t layer) const { return !of_layer(layer).empty(); }
   int64_t largest() const;
-  /// Those of a layer as parts of the master weights, good until the next call.
+  /// The parameters of a layer as views of the master weights, valid until the next call.
   std::span<const Tensor> theta(int64_t layer, const Tensor& master_weights);
-  /// Likewise of the gradients; those of parameters that are not trained are empty.
+  /// Likewise for the gradients. Those of untrained parameters are empty.
   std::span<const Tensor> dtheta(int64_t layer, const Tensor& gradients);
 
  private:
@@ -101,11 +103,11 @@ class LayerParameters {
     return layers_.at(static_cast<size_t>(layer));
   }
   std::vector<std::vector<const Parameter*>> layers_;
-  std::vector<Tensor> theta_, dtheta_;  // of the operation at hand
+  std::vector<Tensor> theta_, dtheta_;  // of the current operation
 };
 
-/// The layers whose prior is of one family, by layer. Layers of one prior without parameters of
-/// their own share what is formed from them.
+/// The layers whose prior is of one family. Layers with the same prior and no parameters of their
+/// own share the data computed from it.
 class LayersOfFamily {
  public:
   /// `family`: PriorInfo::family.index().
@@ -113,9 +115,9 @@ class LayersOfFamily {
   /// The parameters of their priors.
   LayerParameters parameters(const PartSource& from) const;
   bool has(int64_t layer) const { return places_[static_cast<size_t>(layer)].part >= 0; }
-  /// The first of the layers that share.
+  /// Whether the layer is the first of those that share.
   bool owns(int64_t layer) const { return places_[static_cast<size_t>(layer)].owner; }
-  /// Number of what a layer shares, below parts().
+  /// Index of the data that a layer shares, below parts().
   int64_t part(int64_t layer) const { return places_[static_cast<size_t>(layer)].part; }
   int64_t parts() const { return parts_; }
 
@@ -128,7 +130,7 @@ class LayersOfFamily {
   int64_t parts_ = 0;
 };
 
-/// The part of a family of priors; null where no layer has it.
+/// The part of a family of priors; null if no layer has it.
 template <class F>
 std::unique_ptr<MechanismPart> make_prior_part(const PartSource& from) = delete;
 template <>
@@ -152,18 +154,18 @@ std::unique_ptr<MechanismPart> make_prior_part<EmbeddingFamily>(const PartSource
 /// Null: t = 1.
 std::unique_ptr<MechanismPart> make_scale_part(const PartSource& from);
 std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from);
-/// Null: no layer mixes heads.
+/// Null if no layer has a mix.
 std::unique_ptr<MechanismPart> make_mix_part(const PartSource& from);
 
-/// Whether a batch may have what is drawn by `r`.
+/// Whether a batch may have random positions or distances from `r`.
 inline bool draws_in(const Randomization& r, ModelUse use) {
   return r && (use == ModelUse::training || (use == ModelUse::evaluation && r.in_evaluation));
 }
 
-/// dst (rows, columns) P = f(row, column).
+/// Uploads dst (rows, columns) P = f(row, column).
 void upload_table(Backend& backend, const Tensor& dst,
                   const std::function<double(int64_t, int64_t)>& f);
-/// The part of a planned (B, H, T) that B sequences of T tokens use; empty of an empty one.
+/// The part of a planned (B, H, T) that B sequences of T tokens use; empty if `planned` is.
 Tensor rows_of(const Tensor& planned, int64_t B, int64_t H, int64_t T);
 
 }  // namespace bamtrain

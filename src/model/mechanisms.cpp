@@ -23,7 +23,7 @@ bool scale_bias(const ModelConfig& config, int64_t layer) {
 
 namespace {
 
-/// add(part) for every family of priors.
+/// Calls add(part) for every family of priors.
 template <class Add, size_t... kIndex>
 void for_families(const PartSource& from, Add&& add, std::index_sequence<kIndex...>) {
   (add(make_prior_part<std::variant_alternative_t<kIndex, Family>>(from)), ...);

@@ -1,5 +1,5 @@
-// What mixes the heads of layers: its network, which attention reads in the master weights, and
-// where the gradients of the layer at hand go.
+// The mixes of layers. Attention reads their networks from the master weights, and writes their
+// gradients to buffers by layer.
 
 #include <algorithm>
 

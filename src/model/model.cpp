@@ -44,8 +44,8 @@ void Model::set_master_weights(Tensor master_weights) {
   if (dqkv_ && layout_.gate_columns() > 0) backend_.zero(dqkv_);
 }
 
-/// What products read and write beside a layer's gates, of weights and of biases, belongs to no
-/// parameter, and not to the gradients' norm: 0.
+/// Zeroes the weights of unused gate columns, and the biases of all gate columns. Products read and
+/// write them, but they belong to no parameter and must not count in the gradient norm.
 void Model::clear_beside_gates(int64_t l, const Tensor& flat) {
   const int64_t G = layout_.gate_columns(), used = mechanisms_.gates(l), W = qkv_width();
   if (used < G) {
@@ -63,7 +63,7 @@ void Model::refresh() {
 
 void Model::refresh_mechanisms() { mechanisms_.refresh(master_weights_); }
 
-/// The part of a planned tensor that the batch at hand uses: its first N rows.
+/// The part of a planned tensor that the current batch uses: its first N rows.
 Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
 
 void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
@@ -117,7 +117,7 @@ AttentionSaved Model::saved_of(const LayerActivations& x) const {
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
 
-/// Those that layer l turns by, or that the embedding adds.
+/// The positions by which layer l rotates, or which the embedding adds.
 Tensor Model::random_positions(int64_t l) const {
   const int64_t N = B_ * T_, draw = draws() > 1 ? l : 0;
   return Tensor(random_positions_.data, Dtype::i32, {draws() * N})
@@ -172,8 +172,8 @@ void Model::forward(double* attention_statistics) {
   if (observer_) observer_->stream(config_.layers, rows(final_));
 }
 
-/// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
-/// the final norm's output lands in dnorm_.
+/// Forward and backward together, so that logits exist for only one chunk of rows at a time. The
+/// adjoint of the final norm's output goes to dnorm_.
 void Model::head(const Tensor& norm, double scale, const Tensor* gradients, bool likeliest) {
   const int64_t N = norm.shape[0];
   const Tensor w = view_of(weights(), head_), bias = view_of(master_weights_, head_bias_);

@@ -1,5 +1,5 @@
 #pragma once
-// The decoder: forward, and under it the hand-written backward pass, on any backend.
+// The decoder: forward, and below it the hand-written backward pass, on any backend.
 
 #include <cmath>
 #include <cstdint>
@@ -14,46 +14,47 @@
 
 namespace bamtrain {
 
-/// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D. Some of it may lie
-/// in memory that all layers share, see Recompute. Attention reads norm1, the mlp norm2: norms of a
-/// sum, from which the stream goes on; with NormPosition::post it goes on from the norm.
+/// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D + gate columns.
+/// Some tensors may be in memory shared by all layers, see Recompute. Attention reads norm1, the
+/// mlp norm2. Each is the norm of a sum; the stream continues from the sum, or with
+/// NormPosition::post from the norm.
 struct LayerActivations {
-  Tensor residual;  // (N, C) A, the stream before the block; post: the sum that norm1 is of, in the
-                    // first block the embedding, which attention reads as it is
+  Tensor residual;  // (N, C) A, the stream before the block; post: the input of norm1; in the first
+                    // block the embedding, which attention reads directly
   Tensor norm1;     // (N, C) A
   Tensor stats1;    // (N, 2) P
-  Tensor qkv;       // (N, W) A: q, k (rotated where the prior rotates), v, gates
+  Tensor qkv;       // (N, W) A: q, k (rotated if the prior rotates), v, gates
   Tensor attention;  // (N, Q) A
-  // Of AttentionSaved, where the normalizer has it
+  // Of AttentionSaved, if the normalizer has it
   Tensor level, threshold;  // (B * H, T) P
   Tensor last;              // (B * H, T) i32
   Tensor live;              // (B * H live_groups(T), live_words(T)) i32
-  Tensor branch1;  // (N, C) A, of NormPosition::both alone: what attention gives, before its norm
+  Tensor branch1;  // (N, C) A, only with NormPosition::both: attention's product before its norm
   Tensor branch_stats1;  // (N, 2) P
-  Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: what norm2 is of
+  Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: the input of norm2
   Tensor norm2;          // (N, C) A
   Tensor stats2;         // (N, 2) P
-  Tensor hidden;         // (N, 2F) A, or (N, F) where the mlp is not gated
+  Tensor hidden;         // (N, 2F) A, or (N, F) if the mlp is not gated
   Tensor activation;     // (N, F) A
-  Tensor branch2;        // as branch1, of the mlp
+  Tensor branch2;        // as branch1, for the mlp
   Tensor branch_stats2;
 };
 
-/// No weight: there is no norm.
+/// Without a weight there is no norm.
 struct NormParameters {
   const Parameter *weight = nullptr, *bias = nullptr;
 };
 
-/// How a branch ends: a product and, of NormPosition::both, the norm of it.
+/// The end of a branch: a product and, with NormPosition::both, its norm.
 struct BranchEnd {
   const Parameter *weight, *bias;
   NormParameters norm;
 };
 
-/// The parameters of one block, found by name once; null: the model has none. Matrices that one
-/// product reads together stand under the name of the first.
+/// The parameters of one block, found by name once; null if the model has none. Matrices that one
+/// product reads together are listed under the first one's name.
 struct BlockParameters {
-  NormParameters norm1;  // before attention; post: behind the mlp before it, none in block 0
+  NormParameters norm1;  // before attention; post: after the previous block's mlp, none in block 0
   const Parameter *qkv, *qkv_bias;        // q_proj; k_proj and v_proj follow
   BranchEnd out;                          // o_proj
   NormParameters norm2;                   // before the mlp
@@ -64,7 +65,7 @@ struct BlockParameters {
 /// A state of incremental decoding that rollback() restores.
 struct DecodeState {
   int64_t tokens = 0;
-  std::vector<int64_t> documents;  // by text, where that of its last token begins, from here
+  std::vector<int64_t> documents;  // starts of the sequences' last documents, relative to here
 };
 
 class Model final : public Network {
@@ -97,7 +98,7 @@ class Model final : public Network {
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out, const int32_t* lengths = nullptr) override;
 
-  /// Who sees the passes from now on; null: nobody. It outlives them.
+  /// Sets the observer of later passes; null: none. It must outlive them.
   void observe(LayerObserver* observer) { observer_ = observer; }
 
   // Batched incremental decoding. REQUIRES: planned for generation.
@@ -106,15 +107,15 @@ class Model final : public Network {
   /// of sequence b are left padding of any value, which no token of the sequence sees.
   void begin_decoding(std::span<const int64_t> padding);
   /// Appends n tokens, at most kMaxPrefillChunk, to each sequence: tokens (batch, n). Writes logits
-  /// in P to `out`: (batch, O) after the last token of each, or (batch n, O) after every token; it
-  /// may be empty. Appends nothing where it throws. REQUIRES: no more tokens in total than planned.
+  /// in P to `out`: (batch, O) after the last token of each, or (batch n, O) after every token; may
+  /// be empty. If it throws, it appends nothing. REQUIRES: no more tokens in total than planned.
   void append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start, Tensor out);
-  /// The same with the losses of targets (batch, n), as evaluate().
+  /// The same with the losses of targets (batch, n), as in evaluate().
   void append(const int32_t* tokens, const int32_t* targets, int64_t n,
               std::optional<int64_t> document_start, double* losses, int32_t* likeliest = nullptr);
   /// Tokens of each sequence so far, padding included.
   int64_t cached_tokens() const { return kv_cache_.tokens(); }
-  /// For rollback() after at most kMaxPrefillChunk further tokens.
+  /// A state for rollback() after at most kMaxPrefillChunk further tokens.
   DecodeState decode_state();
   void rollback(const DecodeState& state);
 
@@ -122,14 +123,15 @@ class Model final : public Network {
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
                   std::optional<int64_t> document_start, const int32_t* positions,
                   const int32_t* lengths);
-  /// first_key and positions of the batch, and last_key, in host memory.
+  /// Computes first_key, positions and last_key of the batch in host memory.
   void lay_out(const int32_t* tokens, std::optional<int64_t> document_start,
                const int32_t* lengths);
-  /// The stream after the last block and its norm: (N, C) A. attention_statistics: as evaluate()'s.
+  /// Computes the stream after the last block, and its norm: (N, C) A. attention_statistics as in
+  /// evaluate().
   void forward(double* attention_statistics = nullptr);
-  /// Of the batch at hand, whose forward pass has run, losses and likeliest as evaluate()'s.
+  /// Losses and likeliest of the current batch after its forward pass, as in evaluate().
   void score(const int32_t* targets, double* losses, int32_t* likeliest);
-  /// The forward pass of one prefill chunk, which the KV cache then holds.
+  /// The forward pass of one prefill chunk, which is then in the KV cache.
   void prefill_chunk(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start);
   void sum_attention_statistics(int64_t l, const AttentionSaved& saved, const Attention& a,
                                 double* to);
@@ -147,7 +149,7 @@ class Model final : public Network {
   NormParameters find_norm(const std::string& name) const;
   bool causal() const { return config_.attention.causal; }
   bool post() const { return config_.norm_position == NormPosition::post; }
-  /// What the next branch is added to: a sum, or its norm.
+  /// What the next branch is added to: the sum, or its norm.
   const Tensor& stream(const Tensor& sum, const Tensor& norm) const { return post() ? norm : sum; }
   const Tensor& attention_input(const LayerActivations& x, int64_t l) const;
   Tensor stream_behind(int64_t l) const;
@@ -164,27 +166,28 @@ class Model final : public Network {
 
   void embedding_forward();
   void embedding_backward(const Tensor& gradients);
-  /// Rows of the final norm's output (R, C) to the first R losses, chunk by chunk; with gradients
-  /// also dnorm and the head's weight. likeliest: to likeliest_ as well, without gradients.
+  /// Computes the first R losses from rows (R, C) of the final norm's output, chunk by chunk. With
+  /// gradients also dnorm and the gradient of the head's weight. likeliest: also writes likeliest_,
+  /// without gradients.
   void head(const Tensor& norm, double scale, const Tensor* gradients, bool likeliest = false);
-  /// dst (R, C) = these rows of the final norm's output. Overwrites the batch's tokens.
+  /// Copies these rows of the final norm's output to dst (R, C). Overwrites the batch's tokens.
   void gather_norm(const Tensor& dst, const std::vector<int32_t>& rows);
 
   void clear_beside_gates(int64_t l, const Tensor& flat);
   void plan_layers(Arena& arena, int64_t B, int64_t T, bool training);
   LayerActivations layer(int64_t l) const;
   Attention attention_of(int64_t l);
-  // Parts of planned tensors that the batch at hand uses.
+  // Parts of planned tensors that the current batch uses.
   AttentionSaved saved_of(const LayerActivations& x) const;
   Tensor positions() const;
   Tensor random_positions(int64_t l) const;
   Tensor embedding_positions() const;  // (N)
-  /// Attention's first_key or last_key of a layer, from those of all windows.
+  /// A layer's first_key or last_key, from those of all windows.
   Tensor of_window(const Tensor& keys, int64_t l) const;
   /// q, k, v and gates of the batch.
   Tensor qkv(int64_t l) const { return rows(layer(l).qkv); }
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
-  /// Where products read their weights.
+  /// The weights that products read.
   const Tensor& weights() const { return compute_ ? compute_ : master_weights_; }
   Tensor rows(const Tensor& t) const;
   int64_t hidden_width() const { return (is_gated(config_.mlp.kind) ? 2 : 1) * config_.mlp.hidden; }
@@ -192,11 +195,12 @@ class Model final : public Network {
     return config_.embed_scale ? std::sqrt(static_cast<double>(config_.width)) : 1;
   }
   int64_t logits_stride() const;
-  /// Columns of the product that makes queries, keys, values and gates.
+  /// Width of the product that computes queries, keys, values and gates.
   int64_t qkv_width() const {
     return (config_.heads + 2 * config_.kv_heads) * config_.head_dim() + layout_.gate_columns();
   }
-  /// Parts of it (N, W): heads (B, T, count, D) from head `begin` of q, k, v on; gates (B, T, G).
+  /// Parts of it (N, W): heads (B, T, count, D), starting at head `begin` of q, k, v;
+  /// gates (B, T, G).
   Tensor heads_of(const Tensor& fused, int64_t begin, int64_t count) const;
   Tensor gates_of(const Tensor& fused) const;
 
@@ -210,44 +214,44 @@ class Model final : public Network {
   const Parameter *head_, *head_bias_;
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
-  int64_t B_ = 0, T_ = 0;          // of the batch at hand
-  bool drawn_ = false;             // whether its positions, or distances, are random
-  KvCache kv_cache_;               // of incremental decoding
-  int64_t texts_ = 0;              // sequences that are decoded
-  // By sequence, where the document of the token before the batch begins, counted from the batch,
-  // and that of its last; where that is past 0 the tokens before it are padding.
+  int64_t B_ = 0, T_ = 0;          // of the current batch
+  bool drawn_ = false;             // whether its positions or distances are random
+  KvCache kv_cache_;               // for incremental decoding
+  int64_t texts_ = 0;              // sequences being decoded
+  // By sequence, relative to the batch: start of the document of the token before the batch, and of
+  // the batch's last token. If it is positive, the tokens before it are padding.
   std::vector<int64_t> documents_, last_documents_;
   int64_t chunk_ = 0;  // rows per chunk of the head
   Recompute recompute_ = Recompute::none;
   LayerObserver* observer_ = nullptr;
 
-  // The batch on its way to the device, token losses on their way back.
-  std::vector<int32_t> host_first_key_, host_last_key_, host_positions_;  // as on the device
+  // Host buffers of the batch's inputs and of its token losses.
+  std::vector<int32_t> host_first_key_, host_last_key_, host_positions_;  // in the device's layout
   std::vector<char> host_losses_;                                         // (N) P
-  std::vector<char> host_rows_;  // (B, H, T) P, or live tiles: likewise
-  // Of the rows with a target, where not all have one: which, and what they give.
+  std::vector<char> host_rows_;  // (B, H, T) P, or live tiles
+  // Rows with a target, if not all rows have one: their numbers, targets and results.
   std::vector<int32_t> scored_rows_, scored_targets_, scored_likeliest_;
 
-  Tensor master_weights_;                 // (elements) P, the caller's
-  Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
+  Tensor master_weights_;                 // (elements) P, owned by the caller
+  Tensor compute_;                        // (elements) A: rounded weights; empty if A is P
   Tensor tokens_;                         // (N) i32
   Tensor targets_;                        // (N) i32
-  Tensor first_key_;                      // (windows, B, T) i32, of the batch at hand
-  Tensor last_key_;                       // likewise; empty where attention is causal
+  Tensor first_key_;                      // (windows, B, T) i32, of the current batch
+  Tensor last_key_;                       // likewise; empty if attention is causal
   Tensor positions_;                      // (B, T) i32
-  Tensor random_positions_;               // (draws, B, T) i32, where they are random
+  Tensor random_positions_;               // (draws, B, T) i32, if they are random
   std::vector<LayerActivations> layers_;  // L: what each layer keeps
-  LayerActivations shared_;               // what it does not
+  LayerActivations shared_;               // what layers share
   Tensor branch_;                         // (N, C) A: what a block adds to the stream
   Tensor final_;                          // (N, C) A: the stream before the final norm
   Tensor norm_;                           // (N, C) A: after it
   Tensor stats_;                          // (N, 2) P
   Tensor logits_;                         // (chunk, O padded) P
-  Tensor dlogits_;    // (chunk, O padded) A; empty where A is P: the logits' memory serves
+  Tensor dlogits_;    // (chunk, O padded) A; empty if A is P: then in the logits' memory
   Tensor losses_;     // (N) P
   Tensor likeliest_;  // (N) i32
   Tensor entropy_,
-      nonzero_keys_;    // (B, H, T) P: of the layer at hand, where evaluations look at them
+      nonzero_keys_;    // (B, H, T) P: of the current layer, for attention statistics
   Tensor dstream_;      // (N, C) A
   Tensor dnorm_;        // (N, C) A
   Tensor dqkv_;         // (N, W) A

@@ -1,5 +1,5 @@
 #pragma once
-// What a model is: plain structs, filled by src/config and by tests.
+// Model configuration: plain structs, filled by src/config and by tests.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace bamtrain {
 
 /// What reads a sequence:
 ///   decoder        tokens; blocks of attention and mlp (model.h)
-///   max_retrieval  the items of the task of that name; one attention between small networks
+///   max_retrieval  the items of the task of this name; one attention between small networks
 ///                  (max_retrieval.h)
 enum class ModelKind { decoder, max_retrieval };
 
@@ -27,15 +27,14 @@ enum class ModelKind { decoder, max_retrieval };
 ///   torch  PyTorch's defaults: linear layers U(+-1/sqrt(fan_in)), embeddings N(0, 1) (BAM)
 ///   neox   normal, std sqrt(2 / (5 C)); residual projections 2 / (L sqrt C) (DAPE)
 ///   plain  normal, std 0.02
-///   lecun  Haiku's defaults (Chomsky tasks): linear layers N(0, 1/fan_in), embeddings N(0,
-///   0.02^2),
-///          both cut off at two of these deviations and not widened for it, so that the deviation
-///          of what is drawn is 0.8796 times as large
+///   lecun  Haiku's defaults (Chomsky tasks): linear layers N(0, 1/fan_in), embeddings
+///          N(0, 0.02^2), both truncated at two standard deviations and not rescaled, so the
+///          standard deviation of the values is 0.8796 times as large
 enum class InitKind { gpt2, torch, neox, plain, lecun };
 
-/// Where a block's norms stand. The stream x begins as the embedding; f is attention, then the mlp:
+/// Where a block's norms are. The stream x begins as the embedding; f is attention, then the mlp:
 ///   pre   x += f(norm(x)); a norm before the head
-///   post  x = norm(x + f(x)); none before the head (Chomsky tasks)
+///   post  x = norm(x + f(x)); no norm before the head (Chomsky tasks)
 ///   both  x += norm(f(norm(x))); a norm before the head (Gemma)
 enum class NormPosition { pre, post, both };
 
@@ -53,17 +52,17 @@ inline const std::vector<std::pair<std::string, MlpKind>> kMlpNames = {
     {"gelu_erf", MlpKind::gelu_erf},
     {"relu", MlpKind::relu}};
 
-/// What the backward pass computes again instead of reading it from memory; the bits are the same:
+/// Activation checkpointing: what the backward pass recomputes, bitwise identical.
 ///   none   nothing: a layer keeps 6 + 2 K / H + 3 F / C times (N, C), for gated mlps and heads
 ///          that make up the width; 2 more for NormPosition::both
 ///   mlp    the mlp's hidden layer: 3 F / C less, at the cost of one product of the forward pass
-///   block  everything but the stream at the layer's entry: at the cost of most of a forward pass
+///   block  everything but the stream at the layer's entry, at the cost of most of a forward pass
 enum class Recompute { none, mlp, block };
 
 /// What a model keeps in memory:
 ///   training    what the backward pass reads
 ///   evaluation  no more than a forward pass needs
-///   generation  that, and the KV cache of every layer
+///   generation  the same, and the KV cache of every layer
 enum class ModelUse { training, evaluation, generation };
 
 struct MlpConfig {
@@ -77,7 +76,7 @@ struct BiasParts {
   bool attention = false, mlp = false, norm = false, head = false;
 
   BiasParts() = default;
-  BiasParts(bool all) : attention(all), mlp(all), norm(all) {}  // but the head
+  BiasParts(bool all) : attention(all), mlp(all), norm(all) {}  // all but the head
   bool operator==(const BiasParts&) const = default;
 };
 
@@ -98,24 +97,25 @@ using MixChoice = Choice<MixInfo>;
 using ScaleChoice = Choice<ScaleInfo>;
 using NormalizerChoice = Choice<NormalizerInfo>;
 
-/// Whether what a row keeps depends on the length of its sequence, of which padding would be a
-/// part.
+/// Whether the number of keys that a row keeps depends on its sequence's length, in which padding
+/// would count.
 inline bool counts_whole_sequence(const NormalizerChoice& choice) {
   if (!choice) return false;
   const NormalizerForm form = choice.info().form_of(choice.options);
   return form.kind == NormalizerKind::topk && form.keys.number == 0 && form.keys.of_sequence;
 }
 
-/// The priors of a model's layers. Several are none of family embedding, which no layer has.
+/// The priors of a model's layers. If there are several, none is of family embedding, which belongs
+/// to no layer.
 struct PriorConfig {
-  /// Layer l has number l % size. The size divides the layers.
+  /// Layer l has entry l % size. The size divides the number of layers.
   std::vector<PriorChoice> pattern;
-  /// What mixes heads beside each of them; nothing chosen: nothing does. Empty: in no layer.
+  /// The mix of each of them; unset: no mix. Empty: no layer has one.
   std::vector<MixChoice> mixes;
-  bool listed = false;  // given as a list, though it may be of one: for messages
+  bool listed = false;  // configured as a list, possibly of one; for messages
 
   PriorConfig() = default;
-  PriorConfig(PriorChoice of_all) : pattern{std::move(of_all)} {}  // of all layers
+  PriorConfig(PriorChoice of_all) : pattern{std::move(of_all)} {}  // for all layers
   explicit PriorConfig(std::vector<PriorChoice> by_layer) : pattern(std::move(by_layer)) {}
 
   const PriorChoice& of(int64_t layer) const {
@@ -125,7 +125,7 @@ struct PriorConfig {
     static const MixChoice kNone;
     return mixes.empty() ? kNone : mixes.at(static_cast<size_t>(layer) % pattern.size());
   }
-  /// What the mix of a layer, where it has one, may know of the model.
+  /// What the mix of a layer, if any, may know of the model.
   ModelShape mix_shape(int64_t layer, ModelShape shape) const {
     shape.biased = of(layer).info().adds_bias();
     return shape;
@@ -134,7 +134,7 @@ struct PriorConfig {
     const MixChoice& mix = mix_of(layer);
     return mix ? mix.parameters(mix_shape(layer, shape)) : MechanismParameters();
   }
-  /// What follows the key of all to name a layer's, for messages: "[1]"; empty: it stands alone.
+  /// Suffix of the config key for a layer's prior, for messages: "[1]"; empty if it has no list.
   std::string place(int64_t layer) const {
     const size_t i = static_cast<size_t>(layer) % pattern.size();
     return listed || pattern.size() > 1 ? "[" + std::to_string(i) + "]" : "";
@@ -154,13 +154,13 @@ struct AttentionConfig {
   PriorConfig prior;            // default: nope
   ScaleChoice scale;            // default: none
   NormalizerChoice normalizer;  // default: softmax
-  int64_t window = 0;          // keys visible iff i - j < window; 0: none. A prior may have another
+  int64_t window = 0;  // keys visible iff i - j < window; 0: no window. Priors may override it
   bool document_mask = false;  // attention, n_i and positions restart at document starts
-  // Whether rows see no keys behind their own; false: those of their whole document too, where a
-  // window is |i - j| < window
+  // Whether rows see no keys after their own. false: rows see their whole document, and a window is
+  // |i - j| < window
   bool causal = true;
 
-  /// The most keys that a row of T tokens sees within `nearest`, a layer's window; 0: none.
+  /// Maximum number of keys that a row of T tokens sees. `nearest`: a layer's window; 0: no window.
   int64_t most_keys(int64_t T, int64_t nearest) const {
     return nearest > 0 ? std::min(causal ? nearest : 2 * nearest - 1, T) : T;
   }
@@ -178,7 +178,7 @@ struct ModelConfig {
   MlpConfig mlp;
   NormConfig norm;
   NormPosition norm_position = NormPosition::pre;
-  bool embed_scale = false;  // embeddings of tokens, not of positions, times sqrt(C)
+  bool embed_scale = false;  // token embeddings, not positions, times sqrt(C)
   bool tied = false;
   BiasParts bias;
   InitKind init = InitKind::gpt2;
@@ -186,7 +186,7 @@ struct ModelConfig {
 
   int64_t outputs() const { return classes > 0 ? classes : vocab; }                     // O
   int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : width / heads; }  // D
-  /// What its mechanisms may know of it.
+  /// What mechanisms may know of the model.
   ModelShape shape(int64_t sequence_length) const {
     ModelShape s = {layers, heads, head_dim(), width, sequence_length};
     s.causal = attention.causal;

@@ -1,4 +1,4 @@
-// What a model keeps in memory: the batch, activations, gradients, scratch.
+// The memory plan of a model: the batch, activations, gradients, scratch.
 
 #include <algorithm>
 
@@ -9,11 +9,11 @@
 namespace bamtrain {
 
 namespace {
-// Bytes of fp32 logits that exist at a time: large enough for the products to run at full speed. On
-// a GPU each chunk reads and writes the gradient of the head's weight, and takes that much time of
-// a product of some thousand rows.
+// Bytes of fp32 logits that exist at a time: large enough for products at full speed. On a GPU each
+// chunk reads and writes the gradient of the head's weight, which takes as long as a product of
+// some thousand rows.
 constexpr int64_t kHostLogitBytes = int64_t{64} << 20, kDeviceLogitBytes = int64_t{512} << 20;
-// In incremental decoding, most of which ask for a few rows.
+// For incremental decoding, which mostly needs a few rows.
 constexpr int64_t kTextLogitBytes = int64_t{16} << 20;
 constexpr int64_t kSmallestChunk = 64;
 }  // namespace
@@ -106,7 +106,7 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
     const char* name;
     Tensor LayerActivations::*tensor;
     Dtype dtype;
-    int64_t rows, columns;  // none: the model has no such part
+    int64_t rows, columns;  // 0 columns: the model has no such part
     bool kept;              // by every layer
   } parts[] = {
       {"residual", &LayerActivations::residual, A, N, C, training},

@@ -9,7 +9,7 @@ namespace bamtrain {
 
 int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
 
-/// Planned memory begins at multiples of 64 bytes, below 2^47.
+/// Planned memory is aligned to 64 bytes and below 2^47.
 int64_t graph_key(const void* memory, int64_t T) {
   constexpr int kLengthBits = 22;
   require(T < int64_t{1} << kLengthBits, "sequences of fewer than 2^22 tokens");

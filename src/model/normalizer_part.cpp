@@ -1,4 +1,4 @@
-// The normalizer: its form, and entmax's alphas where they are learned.
+// The normalizer: its form, and entmax's alphas if they are learned.
 
 #include "model/mechanism_part.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// How many parameters each part of a model has.
+// Parameter counts by part of a model.
 
 #include <cstdint>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace bamtrain {
 
-/// How many parameters each part of the model has: embedding, attention, mlp, norms, prior (with
-/// what mixes heads), scale, normalizer, head, in this order and without those that have none.
-/// Biases count with their matrices, gates with their mechanism, a tied head with the embedding.
+/// Number of parameters of each part: embedding, attention, mlp, norms, prior (with mix), scale,
+/// normalizer, head, in this order and without empty parts. Biases count with their matrices, gates
+/// with their mechanism, a tied head with the embedding.
 std::vector<std::pair<std::string, int64_t>> parameter_counts(const ParameterLayout& layout);
 
-/// Of all parts together.
+/// The total of all parts.
 int64_t count_parameters(const ParameterLayout& layout);
 
 /// "33568 parameters: embedding 13504, attention 24576, norms 320".

@@ -51,7 +51,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   require(!priors.empty() && c.layers % static_cast<int64_t>(priors.size()) == 0,
           "a pattern of priors that repeats within the layers");
   const bool embedding = priors[0].info().is<EmbeddingFamily>();
-  std::vector<MechanismParameters> prior_parameters;  // as priors
+  std::vector<MechanismParameters> prior_parameters;  // by prior
   for (const PriorChoice& p : priors) {
     require(priors.size() == 1 || !p.info().is<EmbeddingFamily>(), "priors of layers");
     prior_parameters.push_back(p.parameters(shape));
@@ -77,9 +77,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   gates += gates_of(scale_parameters);
   gate_columns_ = ceil_div(gates, kGateColumns) * kGateColumns;
 
-  /// Matrices that share their input: neighbours in memory, then, where they are `biased`, their
-  /// biases likewise.
-  /// `more_weights` adds such as have no bias, to fill up `more` rows.
+  /// Adds matrices that share their input: adjacent in memory, followed by their biases if
+  /// `biased`. `more_weights` adds weights without biases, to fill `more` rows.
   const auto linears = [&](const std::vector<std::pair<std::string, int64_t>>& outputs, int64_t I,
                            bool biased, int64_t more = 0,
                            const std::function<void()>& more_weights = {}) {
@@ -205,8 +204,8 @@ int64_t ParameterLayout::count(std::initializer_list<ParameterGroup> groups) con
 
 namespace {
 
-/// The rule for a matrix or an embedding: normal(0, std), where it is cut off without what is
-/// further than two std from 0, or uniform(-bound, bound).
+/// The rule for a matrix or an embedding: normal(0, std), truncated at two std if `cut`, or
+/// uniform(-bound, bound).
 struct MatrixInit {
   double std = 0;
   double bound = 0;
@@ -234,14 +233,14 @@ MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
   return {0, 1 / std::sqrt(fan_in)};
 }
 
-/// The first of element i's draws that is within two deviations; its next one is `size` further on.
+/// The first draw of element i within two standard deviations. Its draws are `size` apart.
 double cut_normal(const Rng& rng, uint64_t i, int64_t size) {
   double z = rng.normal(i);
   while (std::abs(z) > 2) z = rng.normal(i += static_cast<uint64_t>(size));
   return z;
 }
 
-/// The input width of the matrix that a bias belongs to.
+/// The input width of the matrix with this bias.
 int64_t fan_in_of_bias(const Parameter& p, const ModelConfig& c) {
   if (ends_with(p.name, "down_proj.bias") || ends_with(p.name, ".output.bias")) {
     return c.mlp.hidden;
@@ -251,7 +250,7 @@ int64_t fan_in_of_bias(const Parameter& p, const ModelConfig& c) {
   return c.width;
 }
 
-/// The initial value of element i of a mechanism's parameter, as its registry has it.
+/// The initial value of element i of a mechanism's parameter, from its registry.
 using MechanismInit = std::function<double(int64_t i, double uniform, double normal)>;
 
 MechanismInit mechanism_init(const MechanismInfo& info, const Options& options,

@@ -1,5 +1,5 @@
 #pragma once
-// Views of what linear projections write and attention saves, for a batch of B sequences.
+// Views of linear projections and of what attention saves, for a batch of B sequences.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-/// Columns from `begin` on of a product (B T, W) as heads (B, T, count, D).
+/// Columns of a product (B T, W), starting at `begin`, as heads (B, T, count, D).
 inline Tensor heads_of(const Tensor& product, int64_t B, int64_t begin, int64_t count, int64_t D) {
   const int64_t W = product.shape[1], T = product.shape[0] / B;
   Tensor heads(product.slice(1, begin, count * D).data, product.dtype, {B, T, count, D});
@@ -25,7 +25,7 @@ inline Tensor gates_of(const Tensor& product, int64_t B, int64_t G) {
   return gates;
 }
 
-/// Of the memory that was planned for it, as much as B sequences of T tokens and H heads use.
+/// The part of the planned memory that B sequences of T tokens and H heads use.
 inline AttentionSaved saved_of(const AttentionSaved& planned, int64_t B, int64_t H, int64_t T) {
   const auto of_rows = [&](const Tensor& t) {
     return t ? Tensor(t.data, t.dtype, {B, H, T}) : Tensor();
@@ -38,7 +38,7 @@ inline AttentionSaved saved_of(const AttentionSaved& planned, int64_t B, int64_t
   return s;
 }
 
-/// Elements from a row of logits to the next, which begin at multiples of 64 whatever the classes.
+/// Elements between rows of logits, which start at multiples of 64 for any number of classes.
 inline int64_t logits_stride_of(int64_t classes) {
   constexpr int64_t kAlignment = 64;
   return ceil_div(classes, kAlignment) * kAlignment;

@@ -10,8 +10,8 @@ namespace bamtrain {
 void draw_positions(const Rng& rng, int64_t sequence, int64_t range, int64_t T,
                     int32_t* positions) {
   require(T <= range, "as many positions as tokens");
-  // Each is taken with the probability that what is still wanted has among what is left (Knuth,
-  // TAOCP 3.4.2, algorithm S).
+  // Takes p with probability (positions still needed) / (positions left) (Knuth, TAOCP 3.4.2,
+  // algorithm S).
   int64_t taken = 0;
   for (int64_t p = 0; taken < T; ++p) {
     const auto draw = static_cast<uint64_t>(sequence * range + p);
@@ -23,7 +23,7 @@ void draw_positions(const Rng& rng, int64_t sequence, int64_t range, int64_t T,
 
 namespace {
 
-/// 0 and a subset of [1, range) with n - 1 elements.
+/// Draws 0 and a subset of [1, range) with n - 1 elements.
 void draw_distances(const Rng& rng, int64_t number, int64_t range, int64_t n, int32_t* distances) {
   distances[0] = 0;
   if (n == 1) return;

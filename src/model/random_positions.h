@@ -10,21 +10,21 @@
 
 namespace bamtrain {
 
-/// Writes T positions in ascending order: one of the subsets of [0, range) with T elements, all
-/// equally likely, a pure function of (rng, sequence). REQUIRES: T <= range.
+/// Writes T positions in ascending order: a subset of [0, range) with T elements. All subsets are
+/// equally likely. A pure function of (rng, sequence). REQUIRES: T <= range.
 void draw_positions(const Rng& rng, int64_t sequence, int64_t range, int64_t T, int32_t* positions);
 
-/// Of a batch whose rows have T columns.
+/// A batch whose rows have T columns.
 struct BatchDraw {
   std::span<const int64_t> sequences;  // numbers of its rows
-  int64_t step = 0;                    // to which they belong
-  int64_t longest = 0;                 // inputs of the longest row, the others being padding
+  int64_t step = 0;                    // the step they belong to
+  int64_t longest = 0;                 // inputs of the longest row; the others are padded
 };
 
-/// Writes (draws, B, T) i32, what Model::randomization() draws of. Those of a step belong to the
-/// longest row, whose padding repeats the last of them, and are the same in all rows: shorter ones
-/// have the first of them. A pure function of (rng, sequence) of each row, or of (rng, step,
-/// longest). REQUIRES: r; 1 <= longest <= T; T <= range where they are of sequences.
+/// Writes the random positions or distances of `r`, (draws, B, T) i32. If they are drawn by step,
+/// they are those of the longest row, and its padding repeats the last one. All rows have the same;
+/// shorter rows use the first ones. A pure function of (rng, sequence) of each row, or of (rng,
+/// step, longest). REQUIRES: r; 1 <= longest <= T; T <= range if they are drawn by sequence.
 void draw_batch(const Rng& rng, const Randomization& r, int64_t draws, const BatchDraw& batch,
                 int64_t T, int32_t* positions);
 

@@ -61,7 +61,7 @@ class RotaryPart final : public MechanismPart {
   LayersOfFamily layers_;
   std::vector<bool> randomized_;  // by layer
   Randomization randomization_;   // of those
-  Tensor cosine_, sine_;  // (parts, T, D/2) P; as many rows as positions where they are random
+  Tensor cosine_, sine_;  // (parts, T, D/2) P; with random positions, as many rows as their range
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The logit scale: t of every row of the layer at hand.
+// The logit scale: t of every row of the current layer.
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ class ScalePart final : public MechanismPart {
     }
   }
 
-  /// Two per head.
+  /// Two gates per head.
   int64_t gates(int64_t) const override {
     return info_.is<AdaptiveKind>() ? 2 * from_.config.heads : 0;
   }
@@ -103,10 +103,10 @@ class ScalePart final : public MechanismPart {
   const ScaleInfo& info_;
   FormulaConstants constants_;
   LayerParameters parameters_;
-  std::vector<int64_t> first_heads_;  // by layer: t = 1 in the heads before
+  std::vector<int64_t> first_heads_;  // by layer: t = 1 in earlier heads
   std::vector<bool> on_bias_;         // by layer
   Tensor master_weights_;             // of the last refresh
-  Tensor rows_, drows_;               // (B, H, T) P: t of the layer at hand, and its gradient
+  Tensor rows_, drows_;               // (B, H, T) P: t of the current layer, and its gradient
 };
 
 }  // namespace

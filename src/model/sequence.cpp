@@ -23,7 +23,7 @@ void lay_out_both_sides(const int32_t* tokens, int64_t T, int64_t length,
                         std::optional<int64_t> document_start, int64_t window, int32_t* first_key,
                         int32_t* last_key, int32_t* positions) {
   lay_out_sequence(tokens, length, document_start, window, first_key, positions);
-  int64_t last = length - 1;  // of the document
+  int64_t last = length - 1;  // last key of the document
   for (int64_t i = length - 1; i >= 0; --i) {
     last_key[i] = static_cast<int32_t>(window > 0 ? std::min(last, i + window - 1) : last);
     if (positions[i] == 0) last = i - 1;

@@ -1,5 +1,4 @@
-// Priors of family sums: running sums of gates. Texts that grow keep those of the tokens whose keys
-// they keep.
+// Priors of family sums: running sums of gates. Incremental decoding caches them with the keys.
 
 #include "model/kv_cache_capacity.h"
 #include "model/mechanism_part.h"
@@ -77,7 +76,7 @@ class SumsPart final : public MechanismPart {
   const Tensor& sums_of(int64_t layer) const {
     return sums_[remembers_ ? static_cast<size_t>(layer) : 0];
   }
-  /// The bias of the gates in a layer, or its part of the gradients.
+  /// The bias of a layer's gates, or its gradient.
   Tensor bias(int64_t layer, const Tensor& flat) { return parameters_.theta(layer, flat)[0]; }
 
   PartSource from_;
@@ -87,7 +86,7 @@ class SumsPart final : public MechanismPart {
   std::vector<double> content_scales_;  // likewise
   bool remembers_ = false;
   Tensor master_weights_;     // of the last refresh
-  std::vector<Tensor> sums_;  // (B, H, T) f64: S of the layer at hand; generation: of each layer
+  std::vector<Tensor> sums_;  // (B, H, T) f64: S of the current layer; generation: of each layer
   Tensor dsums_;              // (B, H, T) P
 };
 

@@ -1,5 +1,5 @@
-// Priors of family table: a table over (head, distance) per part, formed whenever parameters
-// change. Distances go from 0 or, where attention is not causal, from -(T - 1) on.
+// Priors of family table: a table over (head, distance) per part, recomputed when parameters
+// change. Distances start at 0, or at -(T - 1) if attention is not causal.
 
 #include "core/element.h"
 #include "model/mechanism_part.h"
@@ -47,8 +47,8 @@ class TablePart final : public MechanismPart {
     }
   }
 
-  /// Tables of a prior without parameters (H, distances), b at the distance that is drawn for each;
-  /// of keys behind the query at that less its sign.
+  /// Fills the tables (H, distances) of priors without parameters with b at the drawn distances,
+  /// which are negated for keys after the query.
   void draw(const int32_t* random, int64_t B, int64_t T) override {
     drawn_T_ = random ? T : 0;
     for (int64_t l = 0; random && l < from_.config.layers; ++l) {
@@ -73,7 +73,7 @@ class TablePart final : public MechanismPart {
     if (layers_.has(layer))
       a.bias = TableBias{is_drawn(layer) ? random_table(layer) : table(layer)};
   }
-  /// Of the distances that T tokens have: attention writes no others.
+  /// For the distances of T tokens; attention writes no others.
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
     if (!layers_.has(layer)) return;
     g.bias =
@@ -110,13 +110,13 @@ class TablePart final : public MechanismPart {
   LayersOfFamily layers_;
   LayerParameters parameters_;
   std::vector<TableShape> shapes_;  // by layer
-  std::vector<int64_t> random_of_;  // by layer, a number in random_tables_; -1: none
-  std::vector<char> host_table_;    // (H, distances) P: of the layer at hand, on its way
-  int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
-  Tensor random_tables_;            // (those, H, distances) P; of a shorter batch its in the same
+  std::vector<int64_t> random_of_;  // by layer, an index in random_tables_; -1: not random
+  std::vector<char> host_table_;    // (H, distances) P: of the current layer, for the upload
+  int64_t drawn_T_ = 0;             // random distances of the current batch; 0: they count
+  Tensor random_tables_;            // (random layers, H, distances) P; shorter batches share it
   Tensor master_weights_;           // of the last refresh
   Tensor tables_;                   // (parts, H, distances) P
-  Tensor dtable_;  // (H, distances) P; of a shorter batch (H, its distances) in the same memory
+  Tensor dtable_;                   // (H, distances) P; a shorter batch uses the same memory
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // Priors of family transformer_xl: a vector r by head and distance, the product of sinusoids with
 // w_r.
 //
-// r is (T, H D) in every layer. In training and evaluation layers share the memory of one, and it
-// is formed anew where a layer's attention is at hand: at T 8,192 with 12 layers of 768 channels
-// all of them would be 300 MB, where an evaluation keeps nothing else by layer, and the product is
-// a twelfth of a layer's for a single sequence. Incremental decoding keeps those of all layers,
-// half of what its keys and values take in fp32 where every head has keys of its own: its tokens
-// come one by one. They are formed as the text needs them, at least as many again as there are.
+// r is (T, H D) in every layer. In training and evaluation, layers share one buffer, and r is
+// recomputed before each layer's attention. At T 8,192 with 12 layers of 768 channels, all of them
+// would take 300 MB, while an evaluation keeps nothing else by layer. For a single sequence, the
+// product costs a twelfth of a layer's products. Incremental decoding keeps r of all layers, since
+// its tokens come one by one. That is half of the KV cache in fp32 if every head has its own keys.
+// Its rows are computed as the sequence needs them, at least doubling in number.
 
 #include <algorithm>
 #include <vector>
@@ -67,7 +67,7 @@ class TransformerXlPart final : public MechanismPart {
     for (int64_t i = 0; i < host.size(); ++i)
       put(host, i, sinusoid_(i / C - known_behind(), i % C, C));
   }
-  /// Of keys behind the query the distances that are drawn, less their sign.
+  /// Keys after the query have the negated drawn distances.
   void draw(const int32_t* random, int64_t B, int64_t T) override {
     drawn_T_ = random ? T : 0;
     const auto row = static_cast<int64_t>(known_rows_.size()) / std::max<int64_t>(known_rows(), 1);
@@ -120,8 +120,8 @@ class TransformerXlPart final : public MechanismPart {
   }
 
  private:
-  // Rows of sinusoids_ and r_ are distances, from -behind() on: those that T tokens have are
-  // distances(T) from row first(T) on.
+  // Rows of sinusoids_ and r_ are distances, starting at -behind(). T tokens have distances(T) of
+  // them, from row first(T) on.
   bool causal() const { return from_.config.attention.causal; }
   int64_t distances(int64_t T) const { return causal() ? T : 2 * T - 1; }
   int64_t behind() const { return causal() ? 0 : (sinusoids_.shape[0] - 1) / 2; }
@@ -139,8 +139,7 @@ class TransformerXlPart final : public MechanismPart {
                                  parameters_.theta(layer, master_weights_)[0], {});
   }
 
-  /// Rows [begin, end) of those of the plan, of the distances of the batch at hand where these are
-  /// drawn.
+  /// Rows [begin, end) of the planned ones, or of the current batch's if its distances are drawn.
   Tensor sinusoids(int64_t layer, int64_t begin, int64_t end) const {
     const bool drawn = drawn_T_ > 0 && random_of_[static_cast<size_t>(layer)] >= 0;
     if (!drawn) return sinusoids_.slice(0, begin, end - begin);
@@ -150,7 +149,7 @@ class TransformerXlPart final : public MechanismPart {
     const Tensor own = random_sinusoids_.slice(0, random_of_[static_cast<size_t>(layer)], 1);
     return Tensor(own.data, own.dtype, {distances(drawn_T_), from_.config.width});
   }
-  /// Rows of every distance that may be drawn, and those of distances below 0 before them.
+  /// Rows of all distances that may be drawn, after those of negative distances.
   int64_t known_behind() const { return causal() ? 0 : std::max<int64_t>(range_ - 1, 0); }
   int64_t known_rows() const { return range_ + known_behind(); }
 
@@ -160,15 +159,15 @@ class TransformerXlPart final : public MechanismPart {
   double (*sinusoid_)(int64_t, int64_t, int64_t) = nullptr;  // TransformerXlFamily's
   bool keeps_ = false;                                       // r of every layer
   Tensor master_weights_;                                    // of the last refresh
-  std::vector<int64_t> formed_;     // by part, the end of the rows of r_ since then
+  std::vector<int64_t> formed_;     // by part: computed rows of r_ since the last refresh
   Tensor sinusoids_;                // (distances, C) P
-  std::vector<int64_t> random_of_;  // by layer, a number in random_sinusoids_; -1: none
+  std::vector<int64_t> random_of_;  // by layer, an index in random_sinusoids_; -1: not random
   int64_t range_ = 0;               // of random distances
-  int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
+  int64_t drawn_T_ = 0;             // random distances of the current batch; 0: they count
   std::vector<char> known_rows_, drawn_rows_;  // (known_rows(), C), (distances, C) P: on the host
-  Tensor random_sinusoids_;                    // (layers with such, distances, C) P
-  Tensor r_;  // (1, distances, H D) P: of the layer at hand; else (parts, distances, H D)
-  RelativeBiasGradients gradients_;  // of the layer at hand
+  Tensor random_sinusoids_;                    // (random layers, distances, C) P
+  Tensor r_;  // (1, distances, H D) P: of the current layer; else (parts, distances, H D)
+  RelativeBiasGradients gradients_;  // of the current layer
 };
 
 }  // namespace

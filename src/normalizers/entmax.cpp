@@ -8,8 +8,7 @@ namespace bamtrain {
 
 namespace {
 
-/// The inverse of 1 + softplus, as fp32 has it: what a parameter begins with lies within its
-/// limits.
+/// The inverse of 1 + softplus, rounded to fp32 so that initial values lie within the limits.
 double theta_of(double alpha) {
   const double a = alpha - 1;
   return static_cast<float>(a + std::log(-std::expm1(-a)));

@@ -1,29 +1,32 @@
 #pragma once
-// alpha-entmax (Peters et al. 2019; ASEntmax, section 2): p = [(alpha - 1) z - tau]_+^(1/(alpha -
-// 1)) with tau such that p sums to 1. Written with a = alpha - 1, m the largest logit, w its weight
-// and
+// alpha-entmax (Peters et al. 2019; ASEntmax, section 2):
+//
+//   p = [(alpha - 1) z - tau]_+^(1/(alpha - 1)),   tau such that p sums to 1.
+//
+// With a = alpha - 1, m the largest logit, w its weight and
 //
 //   c_j = a (m - z_j) >= 0,   delta = w^a = a m - tau,   p_j = w [1 - c_j / delta]_+^(1/a):
 //
-// w lies in [1/n, 1] for n keys, whatever alpha, where delta = n^-a would leave fp32 (2^-252 for 16
-// equal logits at alpha 64).
+// w lies in [1/n, 1] for n keys and any alpha, while delta = n^-a would underflow fp32 (2^-252 for
+// 16 equal logits at alpha 64).
 //
-// The adjoint: dz = u (dP - D), D = sum u dP / sum u, u = p^(2 - alpha) on the support. For alpha >
-// 2 u has no bound: up to kPowerAlpha p is taken as kSmallestWeight at least, so that u is at most
-// 1e-6^(2 - alpha); above it x = p^a as kSmallestRoot, so that u is at most 1e7. Gradients at such
-// keys are approximate.
-// Of alpha, with z held fixed and h = -p log p:
+// The adjoint: dz = u (dP - D), D = sum u dP / sum u, u = p^(2 - alpha) on nonzero keys. If
+// alpha > 2, u is unbounded. Up to kPowerAlpha, p is clamped to at least kSmallestWeight, so u is
+// at most 1e-6^(2 - alpha). Above it, x = p^a is clamped to at least kSmallestRoot, so u is at most
+// 1e7. Gradients at clamped keys are approximate.
+//
+// The adjoint of alpha, with z held fixed and h = -p log p:
 //
 //   dalpha = sum_i (<p, dP> - D) / a^2 + (<h, dP> - D sum_j h_j) / a
 //
-// whose parts cancel near alpha 1. With p = u e^y, y = a log p, and sum_j u (dP - D) = 0 it is
+// The two parts cancel near alpha 1. With p = u e^y, y = a log p, and sum_j u (dP - D) = 0 it is
 //
 //   dalpha = sum_i sum_j u_j (dP_j - D) g(y_j) / a^2,   g(y) = e^y (1 - y) - 1
 //
-// which is taken up to alpha 2; above, where u has no bound, the first. A learned alpha is
-// 1 + softplus(theta), one theta per head.
+// The second form is used up to alpha 2; above, where u is unbounded, the first. A learned alpha is
+// 1 + softplus(theta), with one theta per head.
 //
-// level: m. threshold: w, which tells tau.
+// AttentionSaved: level is m; threshold is w, which determines tau.
 
 #include "normalizers/traits.h"
 
@@ -40,9 +43,9 @@ struct Entmax {
   static constexpr double kLeastAlpha = 1.001, kMostAlpha = 64;
   static constexpr double kPowerAlpha = 8, kSmallestWeight = 1e-6, kSmallestRoot = 1e-7;
 
-  /// Whether dalpha is formed of g.
+  /// Whether dalpha uses g, the second form.
   BAMTRAIN_HD static constexpr bool takes_slopes(float a) { return a <= 1; }
-  /// From which y on g(y) is near_zero(y): to a rounding of fp32.
+  /// For y above this, near_zero(y) equals g(y) to fp32 rounding.
   static constexpr float kNearZero = -0.5f;
   /// The series of g; Real: float, or a vector of them.
   template <class Real>

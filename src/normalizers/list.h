@@ -1,5 +1,5 @@
 #pragma once
-// Every normalizer, once: the registry and each backend's choice among them come from this list.
+// The list of all normalizers; the registry and every backend's dispatch use it.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ namespace bamtrain {
 
 enum class NormalizerKind : uint8_t { softmax, entmax, topk, stick_breaking };
 
-/// In the order of NormalizerKind. N::traits() says what others ask of it, N::info() the rest.
+/// In the order of NormalizerKind. N::traits() is what other code needs of it, N::info() the rest.
 using Normalizers = TypeList<Softmax, Entmax, Topk, StickBreaking>;
 
 template <class... N>

@@ -1,6 +1,6 @@
 #pragma once
-// The bits that say where a normalizer leaves weight: for every kLiveRows rows a bit per tile of
-// kLiveKeys keys, 32 of them a word.
+// A bit mask of the tiles with nonzero weight: for every kLiveRows rows, one bit per tile of
+// kLiveKeys keys, in words of 32 bits.
 
 #include <cstdint>
 

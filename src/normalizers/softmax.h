@@ -1,7 +1,7 @@
 #pragma once
 // p_ij = exp(z_ij) / sum_k exp(z_ik).
 //
-// level: log sum_k exp(z_ik).
+// AttentionSaved: level is lse, log sum_k exp(z_ik).
 
 #include "normalizers/traits.h"
 

@@ -1,8 +1,8 @@
 #pragma once
-// Softmax over the K largest of a row's visible logits; of equal ones the keys that come first.
+// Softmax over the K largest visible logits of a row; ties go to the first keys.
 //
-// level: log of the sum of exp(z) of the keys that are kept. threshold: the smallest logit that is
-// kept. last: of the keys with that logit the last one kept, or the row's own where all are.
+// AttentionSaved: level is lse over the kept keys; threshold is the smallest kept logit; last is
+// the last kept key with that logit, or the row's own key if all are kept.
 
 #include <cstdint>
 
@@ -19,12 +19,12 @@ struct Topk {
   static NormalizerInfo info();
 };
 
-/// How many keys a row keeps.
+/// Number of keys that a row keeps.
 struct TopkKeys {
   int64_t number = 32;       // K; 0: half of n, rounded down, at least one
   bool of_sequence = false;  // n: the tokens of the sequence, not the row's visible keys
 
-  /// Of a row with `visible` keys in a sequence of T tokens.
+  /// For a row with `visible` keys in a sequence of T tokens.
   BAMTRAIN_HD int64_t of(int64_t visible, int64_t T) const {
     int64_t kept = number;
     if (kept == 0) kept = (of_sequence ? T : visible) / 2;

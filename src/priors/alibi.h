@@ -4,7 +4,7 @@
 //   b(d) = -m_h (d - asymmetry)  for keys before the query, d = i - j > 0
 //   b(d) = -m_h |d|              for the others
 //
-// so that either side of a query is told from the other (Ruoss et al. 2023, whose code has 0.5).
+// so that the bias tells the two sides of a query apart (Ruoss et al. 2023; their code uses 0.5).
 
 #include <cmath>
 
@@ -12,8 +12,8 @@
 
 namespace bamtrain {
 
-/// Slope of head h (0-based) of H: 2^(-8 (h + 1) / H); where H is no power of two, the slopes of
-/// the largest power of two P below it, then every second one of those for 2 P.
+/// Slope of head h (0-based) of H: 2^(-8 (h + 1) / H). If H is not a power of two: the slopes of
+/// the largest power of two P below H, then every second slope of 2 P heads.
 BAMTRAIN_HD inline double alibi_slope(int64_t h, int64_t H) {
   int64_t P = 1;
   while (P * 2 <= H) P *= 2;

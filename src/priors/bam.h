@@ -3,8 +3,8 @@
 //
 //   b(d) = -exp(ta) * (| -d - (exp(tm) - exp(-tm)) | + eps)^tb        d = i - j
 //
-// For tb < 0 the key at zero distance from the location gets a hugely negative bias. It is bounded
-// at kFloor, far below any logit a model forms, and where it is bounded its gradient is zero.
+// For tb < 0 the key at distance zero from the location gets a huge negative bias. It is clamped to
+// kFloor, far below any logit that a model forms. Where it is clamped, its gradient is zero.
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Cable and KCable: the bias is a function of S_j - S_i, S the running sum of the softplus of gates
-// (priors/softplus.h) W x + w0 per head.
+// Cable and KCable: the bias is a function of S_j - S_i, where S is the running sum of
+// softplus(W x + w0) per head (priors/softplus.h).
 
 #include "priors/prior.h"
 

@@ -1,11 +1,12 @@
 #pragma once
 // FIRE (Li et al. 2024; DAPE, section 4): b = f(u), u = psi(d) / (psi(max(i, |m| L0)) + 1e-6),
-// psi(x) = log(|c| x + 1), f: 1 -> 32 -> H with ReLU between, or another slope below 0. i is the
-// query's position in its document.
+// psi(x) = log(|c| x + 1). f: 1 -> 32 -> H with ReLU or leaky ReLU between. i is the query's
+// position in its document.
 //
-// Such a network of one input is piecewise linear: between two of its at most 32 kinks every head's
-// bias is slope u + offset. Kernels evaluate that; they return, per head and segment, the sums of
-// db and of db u, and per query what c and m need. Nothing here is approximate.
+// A network with one input is piecewise linear. f has at most 32 kinks; between two of them the
+// bias of each head is slope u + offset. Kernels evaluate these lines. Their backward pass returns
+// the sums of db and of db u per head and segment, and per query what c and m need. This is exact,
+// not an approximation.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,7 @@ struct PriorInfo;
 constexpr int kFireHidden = 32, kFireSegments = kFireHidden + 1;
 constexpr double kFireEpsilon = 1e-6;
 
-/// The network and the scalars of one layer. All by reference to the parameters.
+/// The network and the scalars of one layer. The pointers refer to the parameters.
 struct FireParameters {
   const double* w1;  // (32): into the hidden layer
   const double* b1;  // (32)
@@ -29,7 +30,7 @@ struct FireParameters {
   double c, m;
   int64_t H = 0;
   double L0 = 0;
-  double negative_slope = 0;  // of a hidden unit that is off
+  double negative_slope = 0;  // slope of an inactive hidden unit
 };
 
 /// One head's bias in one segment: slope u + offset.
@@ -37,12 +38,12 @@ struct FireLine {
   double slope, offset;
 };
 
-/// The u > 0 at which hidden unit k turns on or off; infinite: none.
+/// The u > 0 at which hidden unit k turns on or off; infinite if there is none.
 BAMTRAIN_HD inline double fire_kink(const FireParameters& p, int k) {
   const double kink = -p.b1[k] / p.w1[k];
   return kink > 0 ? kink : static_cast<double>(INFINITY);
 }
-/// How many of all kinks come before the k-th in ascending order.
+/// The rank of kink k: the number of kinks before it in ascending order.
 BAMTRAIN_HD inline int fire_rank(const double* kinks, int k) {
   int rank = 0;
   for (int n = 0; n < kFireHidden; ++n) {
@@ -50,13 +51,13 @@ BAMTRAIN_HD inline int fire_rank(const double* kinks, int k) {
   }
   return rank;
 }
-/// Bit k: hidden unit k is on in this segment between ascending kinks.
+/// Bit k: hidden unit k is active in this segment between ascending kinks.
 BAMTRAIN_HD inline uint32_t fire_active(const FireParameters& p, const double* kinks, int segment) {
   const double infinity = static_cast<double>(INFINITY);
   const double low = segment == 0 ? 0 : kinks[segment - 1];
   const double high = segment == kFireHidden ? infinity : kinks[segment];
   if (low == infinity) return 0;  // no such segment
-  // A point inside the segment; one between equal kinks is empty, and whatever it says unused.
+  // A point inside the segment. A segment between equal kinks is empty; its result is not used.
   const double inside = high == infinity ? low + 1 : (low + high) / 2;
   uint32_t active = 0;
   for (int k = 0; k < kFireHidden; ++k) {
@@ -72,7 +73,7 @@ struct FireSums {
 
 /// f for u >= 0, segment by segment.
 struct FireSegments {
-  // Ascending, > 0, infinite where there are fewer: segment s is kinks[s - 1] <= u < kinks[s].
+  // Ascending, > 0, padded with infinity. Segment s is kinks[s - 1] <= u < kinks[s].
   double kinks[kFireHidden];
   uint32_t active[kFireSegments];  // fire_active
 
@@ -96,7 +97,7 @@ struct FireSegments {
   BAMTRAIN_HD double unit_slope(const FireParameters& p, int segment, int k) const {
     return is_active(segment, k) ? 1 : p.negative_slope;
   }
-  /// The sums over all segments, times the slope of hidden unit k, of a head's (kFireSegments, 2).
+  /// Sums one head's (kFireSegments, 2) over segments, weighted by the slope of hidden unit k.
   BAMTRAIN_HD FireSums of_unit(const FireParameters& p, const double* sums, int k) const {
     FireSums total = {0, 0};
     for (int s = 0; s < kFireSegments; ++s) {
@@ -114,13 +115,13 @@ inline FireSegments::FireSegments(const FireParameters& p) {
   for (int s = 0; s < kFireSegments; ++s) active[s] = fire_active(p, kinks, s);
 }
 
-/// Where the gradients of the network's parameters are added.
+/// Gradients of the network's parameters; fire_adjoint adds to them.
 struct FireGradients {
   double *w1, *b1, *w2, *b2;
 };
 
-/// The adjoint of FireSegments: from the sums of db and of db u over the logits of each head and
-/// segment, (H, kFireSegments, 2).
+/// The adjoint of FireSegments. `sums` (H, kFireSegments, 2): sums of db and of db u over the
+/// logits of each head and segment.
 inline void fire_adjoint(const FireGradients& d, const FireParameters& p, const FireSegments& f,
                          const double* sums) {
   for (int64_t h = 0; h < p.H; ++h) {
@@ -142,7 +143,7 @@ BAMTRAIN_HD inline double fire_psi_dc(double c, double x) {
   return copysign(x / (fabs(c) * x + 1), c);
 }
 
-/// The normaliser N of a query at this position, and its derivatives.
+/// The normaliser N of a query at this position, with its derivatives.
 struct FireNormalizer {
   double N, dc, dm;
 
@@ -155,7 +156,7 @@ struct FireNormalizer {
   }
 };
 
-/// The first distance with psi(d) >= kink N; at most T.
+/// The first distance with psi(d) >= kink N, at most T.
 BAMTRAIN_HD inline int32_t fire_end(const FireParameters& p, double kink, double N, int64_t T) {
   const double d = ceil(expm1(kink * N) / fabs(p.c));
   return static_cast<int32_t>(d < static_cast<double>(T) ? d : static_cast<double>(T));

@@ -1,23 +1,23 @@
 #pragma once
-// Biases that a formula makes of one number per token and head,
+// Biases computed by a formula from one number per token and head,
 //
 //   b_ij = f(n_i, n_j, d), d = i - j,
 //
-// of which f may leave out any. A family whose bias is such brings the formula alone: attention on
-// every backend, but the reference, is a template of it. NAME.h has, for host and device,
+// where f may ignore any argument. Such a family provides only its formula: attention is a template
+// of it on every backend except the reference. NAME.h has, for host and device,
 //
 //   struct Formula {
-//     static constexpr bool kRelative;   f is one of n_j - n_i: numbers of n less an origin do too
-//     static constexpr bool kFused;      the fused kernels of CUDA have it (kernels/attention.cuh);
-//                                        without them softmax takes the general ones
+//     static constexpr bool kRelative;   f depends on n_j - n_i only: an origin may be subtracted
+//     static constexpr bool kFused;      CUDA's fused kernels support it (kernels/attention.cuh);
+//                                        without them softmax uses the general kernels
 //     template <class Math, class Real> BAMTRAIN_EITHER static Real
 //         bias(Real row, Real key, Real d),
 //         of_row(row, key, d), of_key(row, key, d);   db/dn_i, db/dn_j
-//         exponential(row, key, d);                   optional: exp(b), where that takes no
-//         logarithm
-//   };                                                and is a safe factor of exp(z - b)
+//         exponential(row, key, d);                   optional: exp(b), where that needs no
+//                                                     logarithm and is a safe factor of exp(z - b)
+//   };
 //
-// and a line in Formulas below. Math is what a backend computes with:
+// and a line in Formulas below. Math is the arithmetic of a backend:
 //
 //   log1p(a, b)     log(1 + a b) for a b >= 0
 //   divide(a, b)    a / b for b >= 1
@@ -55,7 +55,7 @@ BAMTRAIN_HD constexpr bool is_relative_in(TypeList<Of...>, Formula formula) {
   int n = 0;
   return ((n++ == static_cast<int>(formula) && Of::kRelative) || ...);
 }
-/// See above.
+/// kFused and kRelative of a formula.
 BAMTRAIN_HD constexpr bool is_fused(Formula formula) { return is_fused_in(Formulas(), formula); }
 BAMTRAIN_HD constexpr bool is_relative(Formula formula) {
   return is_relative_in(Formulas(), formula);

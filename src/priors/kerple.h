@@ -4,7 +4,7 @@
 //   logarithmic:  b(d) = -r1 log(1 + r2 d)       r1, r2 >= kFloor
 //   power:        b(d) = -r1 d^r2                r1, r2 >= kFloor, r2 <= 2
 //
-// The limits are kept by the optimizer.
+// The optimizer enforces these limits.
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #pragma once
-// NAPE: the first half of the heads is ALiBi, the rest has no prior (ASEntmax, section 4.2).
+// NAPE: the first half of the heads uses ALiBi, the rest has no prior (ASEntmax, section 4.2).
 
 #include "priors/alibi.h"
 
@@ -11,8 +11,9 @@ template <class Real>
 struct Nape {
   static constexpr const char* kName = "nape";
   static constexpr int kParameters = 0, kValues = 1;
-  /// Slopes, h from 1: ALiBi's of half the heads or, as far as there are heads, of all (language
-  /// models); 1 / h (synthetic tasks); 2^(1 - h) (in the authors' code, unused).
+  /// Slopes for h from 1. kExponential: ALiBi's slopes for half as many heads. kExponentialOfAll:
+  /// the first of ALiBi's slopes for all heads (language models). kHarmonic: 1 / h (synthetic
+  /// tasks). kHalving: 2^(1 - h) (in the authors' code, unused).
   enum Form { kExponential, kExponentialOfAll, kHarmonic, kHalving };
 
   Real slope = 0;

@@ -1,25 +1,24 @@
 #pragma once
-// The seam between a positional prior and everything else. A prior is a header in this folder
-// (formula and derivative, for host and device), a .cpp beside it that declares the rest (options,
-// parameters, initial values, hooks), and a line in registry.cpp. Those of family table have one in
-// table_priors.h too.
+// The interface of a positional prior. A prior consists of a header in this folder (formula and
+// derivative, for host and device), a .cpp next to it (options, parameters, initial values, hooks),
+// and a line in registry.cpp. Priors of family table also have a line in table_priors.h.
 //
 // A prior reaches the logits in one of these ways (its family):
 //   none       nothing to add
-//   table      b_ij = table[h][d], d = i - j: the prior gives bias(d) and accumulate(dz, d); the
-//              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals.
-//              In bidirectional attention the table goes from d = -(T - 1) on
-//   sums       b_ij from S_j - S_i, S the running sum of a softplus of gates: products of the
-//              attention's input with a matrix of the prior; the kernels see S (B, H, T)
-//              (formula.h: any formula of a number per token is a family as this)
-//   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
-//   transformer_xl  b_ij of products of q_i and k_j with vectors, one of them by distance: see
-//              ops/mechanisms/transformer_xl.h
-//   contextual b_ij = <q_i, E[p_ij]>, p_ij a sum of gates that the row's scores open: see
-//              ops/mechanisms/cope.h
-//   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
+//   table      b_ij = table[h][d], d = i - j. The prior provides bias(d) and accumulate(dz, d);
+//              kernels read a (H, T) table and return its gradient, the sums of dz along diagonals.
+//              In bidirectional attention the table starts at d = -(T - 1)
+//   sums       b_ij from S_j - S_i, where S is the running sum of a softplus of gates. Gates are
+//              products of the attention's input with a matrix of the prior; kernels read S
+//              (B, H, T). See formula.h: any formula of one number per token fits this family
+//   fire       b_ij = f(psi(d) / N_i), f a small piecewise linear network, see priors/fire.h
+//   transformer_xl  b_ij from products of q_i and k_j with vectors, one of which depends on the
+//              distance: see ops/mechanisms/transformer_xl.h
+//   contextual b_ij = <q_i, E[p_ij]>, where p_ij is a sum of gates computed from the row's scores:
+//              see ops/mechanisms/cope.h
+//   rotary     q and k are rotated before the kernel; their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come join the list below; the priors here do not change.
+// New families join the list below; existing priors do not change.
 
 #include <cstdint>
 #include <optional>
@@ -33,38 +32,39 @@
 
 namespace bamtrain {
 
-/// What the hooks of a table prior fill or read.
+/// Arguments of the hooks of a table prior.
 struct TableShape {
   int64_t H = 0, T = 0;
   int form = 0;          // TableFamily::form
   double gain = 1;       // TableFamily::gain
-  int64_t first = 0;     // of its T distances; below 0 they are those of keys behind the query
-  double asymmetry = 0;  // TableFamily::asymmetry, where attention is not causal
+  int64_t first = 0;     // first of its T distances; negative ones are of keys after the query
+  double asymmetry = 0;  // TableFamily::asymmetry, set where attention is not causal
 };
 
 /// `theta` holds the prior's parameters in the order of `parameters()`, each a pointer to its
-/// elements as doubles (kernels work on rounded tables; formulas are evaluated in fp64 because a
-/// table is small and a distance is exact). priors/table_prior.h makes one from a formula.
+/// elements as doubles. Formulas are evaluated in fp64, since tables are small and distances are
+/// exact; kernels use the rounded tables. priors/table_prior.h builds the hooks from a formula.
 struct TableFamily {
   /// table (H, T): table[h * T + n] = b at distance first + n.
   void (*table)(const double* const* theta, const TableShape&, double* table) = nullptr;
-  /// Its adjoint: adds to dtheta[p][...] what dtable (H, T) gives to each parameter.
+  /// The adjoint of `table`: adds the gradients of dtable (H, T) to dtheta[p][...].
   void (*adjoint)(const double* const* theta, const TableShape&, const double* dtable,
                   double* const* dtheta) = nullptr;
-  /// Which of its formulas the options choose; null: it has one, form 0.
+  /// The index of the formula that the options choose; null: there is one formula, form 0.
   int (*form)(const Options&) = nullptr;
-  /// What the options multiply the formula by; null: 1.
+  /// The factor of the formula, from the options; null: 1.
   double (*gain)(const Options&, const ModelShape&) = nullptr;
-  /// What bidirectional attention takes off the distance of keys before the query; null: nothing.
+  /// Subtracted from the distance of keys before the query in bidirectional attention; null:
+  /// nothing.
   double (*asymmetry)(const Options&) = nullptr;
-  /// b of head h at distance d alone: what table has there, without the table.
+  /// b of head h at distance d: the value that `table` writes there.
   double (*bias)(const double* const* theta, const TableShape&, int64_t h, int64_t d) = nullptr;
 };
 
 /// Parameters: the gates' weight (H, C) and their bias (H).
 struct SumsFamily {
   Formula bias = Formula::difference;
-  /// What <q_i, k_j> is multiplied by; 0: 1 / sqrt(head_dim).
+  /// The factor of <q_i, k_j>; 0: 1 / sqrt(head_dim).
   double (*content_scale)(const Options&, const ModelShape&) = nullptr;
 };
 
@@ -76,22 +76,22 @@ struct FireFamily {
 
 /// Parameters: w_r (H D, C), then u and w (H, D).
 struct TransformerXlFamily {
-  /// What w_r multiplies at a distance: its channel c of C.
+  /// Channel c of C of the vector that w_r multiplies at this distance.
   double (*sinusoid)(int64_t distance, int64_t c, int64_t C) = nullptr;
 };
 /// Parameter: E (head_dim, positions).
 struct ContextualFamily {};
 
 struct RotaryFamily {
-  /// Angle per unit of position of each pair (D/2 values); `T` in training.
+  /// Angle per unit of position of each pair (D/2 values). `T` is the training length.
   std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
-  /// What rotated queries and keys are multiplied by.
+  /// The factor of rotated queries and keys.
   double (*amplitude)(const Options&) = nullptr;
 };
 
 struct EmbeddingFamily {
-  /// What is added to channel c at a position. Null where the prior's only parameter, a table
-  /// (positions, C), is added instead.
+  /// Added to channel c at this position. If null, the prior's only parameter, a table (positions,
+  /// C), is added instead.
   double (*value)(const Options&, int64_t position, int64_t c, int64_t C) = nullptr;
 };
 
@@ -102,21 +102,21 @@ using Family = std::variant<std::monostate, TableFamily, SumsFamily, FireFamily,
 /// One prior, type-erased.
 struct PriorInfo : MechanismInfo {
   Family family;
-  bool causal_only = false;  // it has no formula for keys behind the query
+  bool causal_only = false;  // the formula is not defined for keys after the query
 
-  /// Scales act on this head of H and those behind it; null: on all.
+  /// Scales act on heads from this one on, of H; null: on all heads.
   int64_t (*first_scaled_head)(int64_t H) = nullptr;
-  /// The window (key visible iff i - j < window) of layers with this prior where the model's config
-  /// sets `all` for all layers, 0: none. Null: that one.
+  /// The window (key visible iff i - j < window) of layers with this prior. `all`: the window that
+  /// the model's config sets for all layers; 0: no window. If null, the window is `all`.
   int64_t (*window)(const Options&, int64_t T, int64_t all) = nullptr;
 
-  /// What of it can be random, by the options of randomized.h; none: nothing can.
+  /// What the options of randomized.h can randomize; empty: nothing.
   std::optional<Randomized> randomized;
   Randomization randomization(const Options& o, int64_t T) const {
     return randomized ? randomization_of(o, T, *randomized) : Randomization();
   }
 
-  /// The hooks of this family; null: the prior is of another.
+  /// The hooks of this family; null if the prior belongs to another.
   template <class F>
   const F* as() const {
     return std::get_if<F>(&family);
@@ -125,7 +125,7 @@ struct PriorInfo : MechanismInfo {
   bool is() const {
     return std::holds_alternative<F>(family);
   }
-  /// Whether it adds to the logits: it does not rotate, nor add to the embedding, nor do nothing.
+  /// Whether it adds to the logits, unlike rotary and embedding priors and the empty family.
   bool adds_bias() const {
     return !is<std::monostate>() && !is<RotaryFamily>() && !is<EmbeddingFamily>();
   }
@@ -134,7 +134,7 @@ struct PriorInfo : MechanismInfo {
   }
 };
 
-/// What the table hooks of a prior with these options read of a model, for T distances.
+/// The TableShape of a prior with these options in a model, for T distances.
 inline TableShape table_shape(const PriorInfo& prior, const Options& options,
                               const ModelShape& shape, int64_t T) {
   TableShape out = {shape.heads, T};

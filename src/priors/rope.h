@@ -2,13 +2,13 @@
 // Rotary position embedding (Su et al. 2021), half-split pairing as in Llama: channel c < D/2 is
 // paired with c + D/2 and rotated by position * theta^(-2c/D).
 //
-// A model meets positions past its training length T at frequencies that are scaled by `factor`:
+// Past its training length T, a model uses frequencies that are scaled by `factor`:
 //
 //   linear  f / factor (position interpolation, Chen et al. 2023)
 //   ntk     theta * factor^(D / (D - 2)): the highest frequency stays, the lowest is f / factor
-//   yarn    f where a pair turns more than 32 times in T, f / factor below one turn, in between a
-//           ramp over the pairs; queries and keys times 0.1 log(factor) + 1 (Peng et al. 2023)
-//   llama3  f above 4 turns in T, f / factor below one, in between by the number of turns
+//   yarn    f for pairs with more than 32 turns in T, f / factor below one turn, a ramp over the
+//           pairs in between; queries and keys times 0.1 log(factor) + 1 (Peng et al. 2023)
+//   llama3  f above 4 turns in T, f / factor below one turn, in between by the number of turns
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,8 @@ BAMTRAIN_HD inline double rope_inverse_frequency(double theta, int64_t c, int64_
 
 enum class RopeScaling { none, linear, ntk, yarn, llama3 };
 
-/// The share of yarn's pair c that is interpolated. Ends of the ramp are whole pairs, as published.
+/// The share of pair c that yarn interpolates. The ramp begins and ends at whole pairs, as
+/// published.
 inline double yarn_share(double theta, int64_t c, int64_t D, int64_t T) {
   constexpr double kFastTurns = 32, kSlowTurns = 1;
   const auto pair_of = [&](double turns) {
@@ -41,7 +42,7 @@ inline double yarn_share(double theta, int64_t c, int64_t D, int64_t T) {
   return std::clamp((static_cast<double>(c) - first) / width, 0.0, 1.0);
 }
 
-/// The share of llama3's pair of this frequency that is interpolated.
+/// The share that llama3 interpolates of a pair with this frequency.
 inline double llama3_share(double frequency, int64_t T) {
   constexpr double kFastTurns = 4, kSlowTurns = 1;
   const double turns = static_cast<double>(T) * frequency / (2 * M_PI);
@@ -66,11 +67,11 @@ inline double rope_amplitude(RopeScaling scaling, double factor) {
   return scaling == RopeScaling::yarn ? 0.1 * std::log(factor) + 1 : 1;
 }
 
-/// The length that a model was trained at before its frequencies were scaled, by its options, in a
-/// run of length T. 0: no frequency depends on it.
+/// The training length before the frequencies were scaled, from the options, in a run of length T.
+/// 0: no frequency depends on it.
 double rope_original_length(const Options& options, int64_t T);
 
-/// Rotates the pair (a, b) by the angle whose cosine and sine are given.
+/// Rotates the pair (a, b) by the angle with this cosine and sine.
 template <class Real>
 BAMTRAIN_HD inline void rope_rotate(Real& a, Real& b, Real cosine, Real sine) {
   const Real x = a * cosine - b * sine;

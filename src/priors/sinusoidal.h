@@ -5,8 +5,8 @@
 
 namespace bamtrain {
 
-/// Sine on even and cosine on odd channels. `paired`: the same frequency for both of a pair, as in
-/// the original; else each channel has its own (BAM's code).
+/// Sine on even and cosine on odd channels. `paired`: both channels of a pair share a frequency, as
+/// in the original. Otherwise each channel has its own (BAM's code).
 double sinusoidal_embedding(bool paired, int64_t position, int64_t c, int64_t C);
 
 PriorInfo sinusoidal_prior();

@@ -1,6 +1,6 @@
 #pragma once
-// Softplus and its derivative, of gates: products of the attention's input with a mechanism's
-// matrix.
+// Softplus of gates, and its derivative. Gates are products of the attention's input with a
+// mechanism's matrix.
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Formulas of family sums: n_i is S_i, the running sum of a softplus of gates, and x = S_j - S_i
-// <= 0; of keys behind the query, which causal attention has none of, x >= 0.
+// Formulas of family sums. n_i is S_i, the running sum of a softplus of gates, and
+// x = S_j - S_i <= 0. Keys after the query, which causal attention does not see, have x >= 0.
 
 #include "core/host_device.h"
 
@@ -25,8 +25,8 @@ struct Difference {
   }
 };
 
-/// b = -log(1 + x^2). exp(b) = 1 / (1 + x^2) is never above 1, and never below 10^-14 where fp32
-/// knows x, while exp spans 10^76.
+/// b = -log(1 + x^2). exp(b) = 1 / (1 + x^2) is at most 1, and at least 10^-14 where fp32 resolves
+/// x, while exp spans 10^76.
 struct LogSquare {
   static constexpr bool kRelative = true, kFused = true;
 

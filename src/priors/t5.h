@@ -1,9 +1,10 @@
 #pragma once
-// T5's relative bias: a learned number per bucket of distances (Raffel et al. 2020), causal, times
-// a gain: 1, or sqrt(D) where the table is added before the logits' 1 / sqrt(D) (DAPE's code).
+// T5's relative bias (Raffel et al. 2020), causal: a learned number per bucket of distances, times
+// a gain. The gain is 1, or sqrt(D) where the table is added before the logits' 1 / sqrt(D)
+// (DAPE's code).
 //
-// Distances below 16 have a bucket each; the others up to 128 share 16 buckets of equal width in
-// log d, and the last bucket holds all beyond.
+// Each distance below 16 has its own bucket. Distances up to 128 share 16 buckets of equal width in
+// log d; the last bucket also holds all larger distances.
 
 #include <cmath>
 
@@ -26,8 +27,8 @@ struct T5 {
   BAMTRAIN_HD static int bucket(int64_t d) {
     if (d < kExact) return static_cast<int>(d);
     if (d >= kFarthest) return kBuckets - 1;
-    // An integer at d = 16 and 128 alone, where the logarithm is exact or not asked for: rounding
-    // never decides.
+    // The value is an integer only at d = 16, where the logarithm is exact, and at d = 128, which
+    // returns above. So rounding never decides.
     const double share =
         log(static_cast<double>(d) / kExact) / log(static_cast<double>(kFarthest) / kExact);
     return kExact + static_cast<int>(share * (kBuckets - kExact));

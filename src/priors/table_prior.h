@@ -7,22 +7,22 @@
 //     P(const Real* theta, TableHead head);    // theta[p * kValues + k]
 //     Real bias(int64_t d) const;              // b at distance d
 //     void accumulate(Real dz, int64_t d, Real* dtheta) const;  // adds dz * db/dtheta[...]
-//     static constexpr bool kSigned = true;    // optional: d is i - j, below 0 behind the query,
-//   };                                         // and not |i - j|
+//     static constexpr bool kSigned = true;    // optional: d is i - j, negative after the query,
+//   };                                         // instead of |i - j|
 
 #include "core/host_device.h"
 #include "priors/prior.h"
 
 namespace bamtrain {
 
-/// Head h of H, which of the prior's formulas, and their numbers: see TableShape.
+/// Head h of H, the index of the formula, and its numbers: see TableShape.
 struct TableHead {
   int64_t h = 0, H = 1;
   int form = 0;
   double gain = 1, asymmetry = 0;
 };
 
-/// The distance that the formula P is asked for where i - j is `d`.
+/// The argument of formula P where i - j is `d`.
 template <class P>
 BAMTRAIN_HD constexpr int64_t distance_of(int64_t d) {
   if constexpr (requires { P::kSigned; }) {
@@ -32,7 +32,7 @@ BAMTRAIN_HD constexpr int64_t distance_of(int64_t d) {
   }
 }
 
-/// Scalars per head of all parameters together, at most.
+/// Maximum number of scalars per head, over all parameters.
 constexpr int kMaxTableScalars = 32;
 
 template <template <class> class P>

@@ -1,5 +1,5 @@
 #pragma once
-// Every prior of family table, once: kernels/prior_table.cu works from this list.
+// The list of all priors of family table; kernels/prior_table.cu iterates over it.
 
 #include "priors/alibi.h"
 #include "priors/bam.h"

@@ -1,5 +1,5 @@
 #pragma once
-// How long the steps of a run stand for their tokens.
+// How long the steps of a run wait for their tokens.
 
 #include <cstdint>
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace bamtrain {
 
-/// Takes what steps waited, and says it where it matters.
+/// Accumulates the waits of steps and warns if they are long.
 class DataWait {
  public:
-  static constexpr double kShare = 0.05;       // of the time, that is worth a word
-  static constexpr double kInterval = 10;      // seconds that are looked at, at least
-  static constexpr double kSilence = 10 * 60;  // between two words, at least
+  static constexpr double kShare = 0.05;       // of the time; more than this is worth a warning
+  static constexpr double kInterval = 10;      // minimum seconds per measurement
+  static constexpr double kSilence = 10 * 60;  // minimum seconds between two warnings
 
-  /// Steps that have ended.
+  /// Adds finished steps.
   void steps(std::span<const StepResult> ended);
-  /// Milliseconds of a step, mean of those since the last call; 0 of none.
+  /// Mean wait per step in ms since the last call; 0 if there was no step.
   double take_mean();
-  /// A warning where steps waited for more than kShare of the time, once in kSilence seconds.
-  /// `seconds`: since the first step began, never fewer than before.
+  /// A warning if steps waited for more than kShare of the time, at most once in kSilence seconds.
+  /// `seconds`: since the first step began; must not decrease.
   std::optional<std::string> take_warning(double seconds);
 
  private:

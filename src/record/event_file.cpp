@@ -27,12 +27,12 @@ constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr int64_t kHeaderBytes = 12, kFooterBytes = 4;
 constexpr int kBuckets = 30;
 
-// Numbers of fields in event.proto and summary.proto.
+// Field numbers of event.proto and summary.proto.
 namespace event {
 constexpr int wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7;
 }
 namespace session_log {
-constexpr int status = 1, start = 1;  // the field, and SessionLog.START
+constexpr int status = 1, start = 1;  // field number, value of SessionLog.START
 }
 namespace summary {
 constexpr int value = 1;
@@ -52,7 +52,7 @@ void put_bytes(std::string& out, T number) {
 }
 
 // Protocol buffers: a field is its number and wire type, then a varint, 4 or 8 bytes, or a length
-// and so many bytes.
+// and that number of bytes.
 void put_varint(std::string& out, uint64_t n) {
   for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
   out += static_cast<char>(n);
@@ -85,7 +85,7 @@ void put_float(std::string& out, int field, float number) {
 
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8; }
 
-/// The step of an event as EventFile writes it: wall time first, the step behind it; none: damaged.
+/// The step of an event as EventFile writes it: wall time first, then the step. Empty: damaged.
 std::optional<int64_t> step_of(std::string_view data) {
   constexpr size_t kStep = 1 + 8;
   if (data.size() <= kStep || data[kStep] != (event::step << 3)) return std::nullopt;
@@ -104,8 +104,8 @@ T read_number(const char* bytes) {
   return number;
 }
 
-/// How many bytes of the file are whole records of steps up to `step`. A process that died while it
-/// wrote leaves a part of one, which ends them.
+/// Number of bytes in the whole records up to `step`. A process that died while writing may leave a
+/// partial record at the end.
 int64_t good_bytes(const std::string& path, int64_t step) {
   const InputFile in(path, ExitCode::io, "check the file's permissions");
   int64_t good = 0;
@@ -127,7 +127,7 @@ int64_t good_bytes(const std::string& path, int64_t step) {
   return good;
 }
 
-/// The number of an event file of ours; none for another file.
+/// The number of one of our event files; empty for other files.
 std::optional<int64_t> number_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix)) return std::nullopt;

@@ -69,13 +69,13 @@ void Logs::write(const nlohmann::ordered_json& line) {
   metrics_.write(line);
   if (!events_) return;
   std::vector<Scalar> scalars;
-  std::deque<std::string> tags;  // which these view
+  std::deque<std::string> tags;  // referenced by scalars
   for (auto it = line.begin(); it != line.end(); ++it) {
     if (it->is_number_float()) scalars.push_back({it.key(), it->get<float>()});
   }
   if (line.contains("tasks")) {
     for (const auto& [result, row] : line["tasks"].items()) {
-      for (const auto& [number, value] : row.items()) {  // each has its error beside it
+      for (const auto& [number, value] : row.items()) {  // a metric has an error next to it
         if (!row.contains(number + "_error") || !value.is_number()) continue;
         tags.push_back("tasks/" + std::string(result) + "/" + number);
         scalars.push_back({tags.back(), value.get<float>()});

@@ -1,6 +1,6 @@
 #pragma once
-// What a run appends to as it goes: metrics.jsonl and, where asked for, samples.jsonl and
-// TensorBoard's event files.
+// The files that a run appends to: metrics.jsonl and, if configured, samples.jsonl and TensorBoard
+// event files.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -21,41 +21,43 @@ struct Learned {
   std::vector<float> values;
 };
 
-/// What the mechanisms have learned.
+/// The current values of all mechanism parameters.
 std::vector<Learned> mechanism_parameters(const Trainer& trainer);
 
-/// "parameters" of a line of metrics.jsonl: those of at most kMostOfALine numbers, since matrices
-/// of the size of a layer's own would make lines of many megabytes, as far as they are kMostOfAll
-/// together, so that the line is one which is read again (LineReader::kMost).
+/// "parameters" of a line of metrics.jsonl. Leaves out parameters of more than kMostOfALine
+/// numbers, since matrices as large as a layer's would make lines of many megabytes. Also leaves
+/// out those that would exceed kMostOfAll numbers in total, so that the line can be read again
+/// (LineReader::kMost).
 constexpr size_t kMostOfALine = size_t{1} << 16, kMostOfAll = size_t{1} << 20;
 nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters);
 
 /// "attention" of a line of metrics.jsonl.
 nlohmann::ordered_json attention_json(const AttentionMeans& means);
 
-/// What lines of metrics.jsonl and of samples.jsonl are.
+/// How lines of metrics.jsonl and samples.jsonl are checked.
 StepLineKind metrics_lines();
 StepLineKind sample_lines();
 
 /// Every member may throw Error (ExitCode::io).
 class Logs {
  public:
-  /// Of the run in c.out_dir, cut back to what it wrote up to `step`. `warn` is told of lines that
-  /// were damaged and thereby lost.
+  /// Opens the logs of the run in c.out_dir, cut back to `step`. Damaged lines that are lost by
+  /// this go to `warn`.
   Logs(const RunConfig& c, int64_t step, const Warn& warn);
 
-  /// "seconds" of the last line of metrics.jsonl that was kept: how long the run's earlier parts
-  /// took. 0 where there is none.
+  /// "seconds" of the last kept line of metrics.jsonl: the duration of the run's earlier parts. 0
+  /// if there is no line.
   double seconds() const { return metrics_.last().value("seconds", 0.0); }
 
-  /// A line of metrics.jsonl; its floating-point numbers are TensorBoard's scalars, and of
-  /// "tasks" its results', and of "attention" a layer's means over the heads, which are histograms.
+  /// Writes a line of metrics.jsonl. TensorBoard gets its floating-point numbers and the results of
+  /// "tasks" as scalars. From "attention" it gets the means over heads per layer as scalars and the
+  /// heads as histograms.
   void write(const nlohmann::ordered_json& line);
-  /// TensorBoard's histograms.
+  /// Writes TensorBoard histograms.
   void write(int64_t step, const std::vector<Learned>& parameters);
-  /// Lines of samples.jsonl. REQUIRES: c.sample has prompts.
+  /// Writes lines of samples.jsonl. REQUIRES: c.sample has prompts.
   void write_samples(const std::vector<nlohmann::ordered_json>& lines);
-  /// Puts all of it on the disk. `warn` is told of files that were removed or cut meanwhile.
+  /// Syncs all files to disk. Files that were removed or cut in the meantime go to `warn`.
   void sync(const Warn& warn);
 
  private:

@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr const char* kOfResult = "evaluate again with bamtrain eval --output";
 constexpr int64_t kMostResultBytes = int64_t{64} << 20;
 
-/// The member `key` of a row; none where there is none, or where it is null: JSON has no infinity.
+/// The member `key` of a row. Empty if it is missing or null, since JSON has no infinity.
 std::optional<double> number_in(const JsonObject& row, const char* key) {
   if (!row.has(key) || row.value()[key].is_null()) return std::nullopt;
   return row.number(key);
@@ -39,7 +39,7 @@ std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* pr
     if (at.length <= (out.empty() ? 0 : out.back().length)) {
       row.where().refuse("ascending lengths from 1", std::to_string(at.length));
     }
-    // exp of a loss beyond all bounds was written as null.
+    // exp of a huge loss was written as null.
     const bool none = row.has("perplexity") && value["perplexity"].is_null();
     at.perplexity = none ? INFINITY : row.number("perplexity");
     if (!(at.perplexity > 0)) row.where().refuse("perplexities above 0", value.dump());
@@ -48,7 +48,7 @@ std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* pr
   return out;
 }
 
-/// Exp of the mean losses by position.
+/// exp of the mean losses by position.
 std::vector<LengthPerplexity> by_position(const JsonObject& result) {
   std::vector<LengthPerplexity> out;
   if (!result.has("positions")) return out;

@@ -13,10 +13,10 @@
 namespace bamtrain {
 
 namespace {
-constexpr double kSmoothing = 0.95;                      // weight of the past per step
+constexpr double kSmoothing = 0.95;                      // weight of earlier steps
 constexpr double kLiveInterval = 0.2;                    // seconds between redraws
 constexpr double kPlainInterval = 10.0;                  // seconds between plain lines
-constexpr double kLeastShare = 0.05, kLargestShare = 1;  // of the matrix rate, that are believed
+constexpr double kLeastShare = 0.05, kLargestShare = 1;  // range of plausible MFU
 
 double in_seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
@@ -49,7 +49,7 @@ double plausible_mfu(double share) {
 }
 
 std::string progress_line(const ProgressState& s, size_t columns) {
-  // A cursor that stands behind the last column wraps on some terminals.
+  // On some terminals, a cursor after the last column wraps.
   const size_t most = columns - 1;
   std::vector<std::string> parts = {
       fmt::format("{}/{}", s.result.step, s.steps),
@@ -130,8 +130,8 @@ void Progress::steps(std::span<const StepResult> ended) {
   print_line(state(s));
 }
 
-/// The cursor stands behind the live line. Where the terminal has become narrower since, it has
-/// broken that line into rows.
+/// The cursor is after the live line. If the terminal has become narrower since, it has wrapped
+/// that line into rows.
 std::string Progress::erasure() const {
   if (live_ == 0) return "";
   const size_t rows_above = (live_ - 1) / terminal_.columns();

@@ -1,5 +1,5 @@
 #pragma once
-// What a user sees while a run trains: one live line on a terminal, plain lines elsewhere.
+// Terminal output of a training run: one live line on a terminal, plain lines elsewhere.
 
 #include <chrono>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace bamtrain {
 
-/// What the line shows.
+/// Content of the progress line.
 struct ProgressState {
   StepResult result;
   int64_t steps = 0;
@@ -21,51 +21,51 @@ struct ProgressState {
   double share = 0;            // MFU; 0: unknown
   int64_t resident_bytes = 0;  // memory of this process
   double seconds_left = 0;
-  std::optional<double> total_seconds = std::nullopt;  // of the run, once its steps have ended
+  std::optional<double> total_seconds = std::nullopt;  // of the run, set once its steps have ended
 };
 
-/// `share`, or 0 (unknown) where it is above 1 or below 0.05: the peak was measured at a bad
-/// moment, or is none to compare with.
+/// `share`, or 0 (unknown) if it is above 1 or below 0.05. Then the peak was measured at a bad
+/// moment or cannot be compared.
 double plausible_mfu(double share);
 
-/// "120/19251 loss 6.1234 (6.2345) |g| 0.51 lr 1.0e-03 eta 2d03h 123k tok/s (82%) 3.1G", or as many
-/// of these as `columns` hold with one to spare; "total 2d03h" in the place of eta once the steps
-/// have ended. REQUIRES: columns >= 1.
+/// "120/19251 loss 6.1234 (6.2345) |g| 0.51 lr 1.0e-03 eta 2d03h 123k tok/s (82%) 3.1G", cut to the
+/// leading parts that fit into `columns` - 1. Once the steps have ended, "total 2d03h" replaces
+/// eta. REQUIRES: columns >= 1.
 std::string progress_line(const ProgressState& state, size_t columns);
 
 class Progress {
  public:
-  /// `flops_per_token` as in run/train.h: 6 N and attention. `quiet` prints nothing: all ranks
-  /// but the first. `seconds_before`: of the run's earlier parts.
+  /// `flops_per_token` as in run/train.h: 6 N and attention. `quiet` prints nothing, for all ranks
+  /// but the first. `seconds_before`: duration of the run's earlier parts.
   Progress(int64_t first_step, int64_t steps, double flops_per_token, bool quiet,
            double seconds_before = 0);
-  /// Ends the live line, as an error in mid-run leaves it.
+  /// Ends the live line, for example after an error in mid-run.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// FLOP/s of matrix products as measured here (run/peak_matmul.h), by all processes together.
-  /// The best of all that were told holds; unknown before.
+  /// FLOP/s of matrix products, measured here (run/peak_matmul.h), summed over processes. The
+  /// highest rate of all calls counts; unknown before the first.
   void take_peak_matmul(double rate);
 
-  /// Steps that have ended since the last call: at least one.
+  /// Adds finished steps, at least one.
   void steps(std::span<const StepResult> ended);
-  /// A line of its own, above the live line.
+  /// Prints a line of its own above the live line.
   void note(const std::string& text);
-  /// The steps have ended: a line that stays says how the last one was, and the total time.
+  /// Prints a final line with the last step and the total time.
   void finish();
 
-  /// Of the run: seconds_before, and since this was constructed.
+  /// Duration of the run in seconds: seconds_before plus seconds().
   double total_seconds() const;
-  // Since this was constructed.
+  // Since construction.
   double seconds() const;
   double tokens_per_second() const;
-  double mfu() const;  // of the measured peak matmul throughput; 0: unknown
+  double mfu() const;  // relative to the measured peak matmul throughput; 0: unknown
 
  private:
   ProgressState state(const StepResult& s) const;
   void print_line(const ProgressState& s);
-  /// What takes the live line off the terminal.
+  /// The characters that erase the live line.
   std::string erasure() const;
 
   using Clock = std::chrono::steady_clock;
@@ -74,16 +74,16 @@ class Progress {
   bool quiet_;
   Terminal terminal_;
   Clock::time_point start_, last_print_;
-  int64_t done_ = 0, tokens_ = 0;  // steps since this was constructed, and their tokens
+  int64_t done_ = 0, tokens_ = 0;  // steps since construction, and their tokens
   std::optional<StepResult> last_;
   double smoothed_ = 0, weight_ = 0;
-  size_t live_ = 0;  // columns of the live line; 0: there is none
+  size_t live_ = 0;  // columns of the live line; 0: no live line
 };
 
 /// "3m20s", "1h04m", "2d03h".
 std::string format_duration(double seconds);
 
-/// Resident memory of this process in bytes; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 int64_t resident_bytes();
 
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// How far a long evaluation is: a line on standard error, where that is a terminal.
+// Progress of a long evaluation: one line on standard error if that is a terminal.
 
 #include <chrono>
 #include <functional>
@@ -16,7 +16,7 @@ class ProgressLine {
 
   /// "what: 40%, 3m20s left".
   void show(const std::string& what, double share) const;
-  /// The same, of work that begins now.
+  /// The same as a callback, for work that begins now.
   std::function<void(double share)> progress(const std::string& what) const;
   void clear() const;
 

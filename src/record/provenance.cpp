@@ -26,7 +26,7 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-/// As the kernel names it; "unknown" where it does not.
+/// The kernel's name for the processor; "unknown" if it has none.
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
@@ -49,11 +49,11 @@ std::string now() {
 
 ordered_json read_starts(const std::string& path) {
   constexpr const char* kRemedy = "move it elsewhere";
-  std::error_code error;  // what cannot be looked at shows when it is opened
+  std::error_code error;  // opening the file reports this error
   if (!std::filesystem::exists(path, error) && !error) return ordered_json::array();
   const std::string text = InputFile(path, ExitCode::io, kRemedy).text(kMostStartBytes);
   parse_json(text, {path, ExitCode::io, kRemedy});
-  ordered_json starts = ordered_json::parse(text);  // whose keys keep their order
+  ordered_json starts = ordered_json::parse(text);  // ordered_json keeps the order of keys
   if (!starts.is_array()) {
     throw Error(ExitCode::io, path, "a list of a run's starts", starts.type_name(), kRemedy);
   }
@@ -77,7 +77,7 @@ void record_start(const std::string& out_dir, const RunStart& start) {
                     {"device", start.device},
                     {"parameters", start.parameters}});
   AtomicFile file(path);
-  // A host may have a name in any bytes.
+  // A host name may hold arbitrary bytes.
   file.write(starts.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   file.commit();
 }

@@ -22,15 +22,15 @@ using nlohmann::ordered_json;
 
 constexpr const char* kResultsRemedy =
     "remove the file and run the same command again: tasks are measured anew";
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // answers to requests are a line each
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // answers to requests take one line each
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
                          const std::string& found) {
   throw Error(ExitCode::io, path, expected, found, kResultsRemedy);
 }
 
-/// Error unless what has an error beside it is a number, or null as what was not finite, and so is
-/// that error.
+/// Throws Error unless a number that has an error, and that error, is a number or null. Null stands
+/// for non-finite values.
 void check_numbers(const std::string& path, const std::string& result,
                    const ordered_json& numbers) {
   const auto check = [&](const std::string& name, const ordered_json& value) {
@@ -49,7 +49,7 @@ bool is_metric(const ordered_json& value) {
   return value.is_number() && std::isfinite(value.get<double>());
 }
 
-/// Compared as values: members have no order.
+/// Compares values; the order of members does not matter.
 bool are_equal(const ordered_json& a, const ordered_json& b) {
   return json::parse(a.dump()) == json::parse(b.dump());
 }

@@ -1,9 +1,9 @@
 #pragma once
-// results.json: what a run was measured by when it had ended, for tables and for people.
+// results.json: metrics of a finished run, for tables and for people.
 //
 //   {
 //     "format": 2,
-//     "complete": whether all that the config asks for is there,
+//     "complete": whether it has everything that the config asks for,
 //     "name": ..., "config": the run's, resolved,
 //     "results": {
 //       "validation": {"loss": ..., "loss_error": ..., "step": ..., "of": {...}},
@@ -14,8 +14,8 @@
 //     "digest": see core/json_digest.h
 //   }
 //
-// A metric's name is that of a result and of a number in it: "copy@64/exact_match". "of" says what
-// a result was measured with: an evaluation that was interrupted goes on behind those that it has.
+// A metric's name is a result and a number in it: "copy@64/exact_match". "of" holds the settings of
+// a result's measurement, so that an interrupted evaluation continues after the results it has.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,46 +26,46 @@ namespace bamtrain {
 
 inline constexpr const char* kResultsFile = "results.json";
 
-/// A number with the standard error of its sampling; none: unknown.
+/// A number with its standard error from sampling; empty: unknown.
 struct Metric {
   double value = 0;
   std::optional<double> error;
 };
 
-/// Whether "NAME" or "NAME@512" is of a task: not of validation, nor of perplexity against length.
+/// Whether "NAME" or "NAME@512" is the result of a task, not of validation or perplexity by length.
 bool is_task(const std::string& name);
 
 class Results {
  public:
-  /// What the file at `path` says; none where it is not there. Error (ExitCode::io): it cannot be
-  /// read, is damaged, or is none.
+  /// Reads the file at `path`; empty if there is no file. Throws Error (ExitCode::io) if it cannot
+  /// be read, is damaged, or is not a results file.
   explicit Results(std::string path);
 
   const std::string& path() const { return path_; }
-  /// As resolved_json of the run; null: there is none yet.
+  /// The run's resolved_json; null: not set.
   const nlohmann::ordered_json& config() const { return config_; }
 
   bool complete() const { return complete_; }
 
-  /// The run that results are of, which has more to measure; those of another model are dropped.
+  /// Sets the run and marks it incomplete. Drops the results if they are of another model.
   void set_run(const std::string& name, nlohmann::ordered_json config);
-  /// All of it is measured.
+  /// Marks the results as complete.
   void set_complete() { complete_ = true; }
-  /// In the place of one of that name.
+  /// Adds a result, or replaces the one with this name.
   void set(const std::string& result, nlohmann::ordered_json numbers);
-  /// Puts them in the order of these names, and drops others.
+  /// Sorts the results in the order of these names and drops all others.
   void arrange(const std::vector<std::string>& names);
   bool has(const std::string& result) const { return results_.contains(result); }
-  /// By name, each an object.
+  /// By name; each is an object.
   const nlohmann::ordered_json& all() const { return results_; }
-  /// Whether there is one whose "of" is this.
+  /// Whether there is such a result whose "of" equals `of`.
   bool has(const std::string& result, const nlohmann::ordered_json& of) const;
-  /// Puts the file on the disk. Error (ExitCode::io).
+  /// Writes the file durably. Throws Error (ExitCode::io).
   void write() const;
 
-  /// None where there is no such number, or where it is not finite.
+  /// Empty if there is no such number or it is not finite.
   std::optional<Metric> metric(const std::string& name) const;
-  /// Of all finite numbers but errors, in the order of the results.
+  /// Names of all finite numbers except errors, in the order of the results.
   std::vector<std::string> metrics() const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a folder or a pattern of shards stands for anything.
+/// Whether a folder or glob of shards matches anything.
 bool is_there(const std::string& shards) {
   std::error_code ignored;
   if (fs::exists(shards, ignored)) return true;
@@ -20,7 +20,7 @@ bool is_there(const std::string& shards) {
   return found;
 }
 
-/// `shards` as seen from the run's folder; empty: it cannot be told.
+/// The path that is to run_folder as `shards` is to out_dir; empty if there is none.
 std::string beside_run(const std::string& shards, const std::string& out_dir,
                        const std::string& run_folder) {
   const fs::path way =

@@ -1,6 +1,6 @@
 #pragma once
-// Where the shards of a run are when its checkpoints are read: its config names them as they were
-// to be found from the folder in which the training was started.
+// Finds the shards of a run when its checkpoints are read. The run's config names them relative to
+// the folder in which training was started.
 
 #include <string>
 #include <vector>
@@ -10,18 +10,18 @@
 
 namespace bamtrain {
 
-/// The absolute path of the folder that a checkpoint lies in, however the checkpoint is named.
+/// The absolute path of the folder that contains the checkpoint, however the checkpoint is named.
 std::string run_folder(const Checkpoint& checkpoint);
 
-/// A path of a config that now stands for another place.
+/// A path of a config that was replaced.
 struct MovedPath {
   std::string key, before, now;
 };
 
-/// Gives data.train and data.val of a trained run's config, where nothing is at such a path, the
-/// same place relative to `run_folder` as it had to out_dir, where that has something. Returns what
-/// it changed. Paths of which one is absolute and the other is not have no place relative to each
-/// other.
+/// Updates data.train and data.val of a trained run's config. If nothing exists at a path, the
+/// shards are looked for at the same place relative to `run_folder` as the path had relative to
+/// out_dir. If something exists there, it replaces the path. Returns the changes. An absolute and a
+/// relative path have no such relation.
 std::vector<MovedPath> find_run_data(RunConfig* config, const std::string& run_folder);
 
 }  // namespace bamtrain

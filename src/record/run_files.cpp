@@ -115,7 +115,7 @@ namespace {
 
 constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
 
-/// What a member of state.json must be.
+/// The required type of a member of state.json.
 struct Expected {
   const char* phrase;
   bool (*holds)(const nlohmann::json&);
@@ -135,7 +135,7 @@ constexpr Expected kCount = {"an integer from 0 to 9223372036854775807",
                                return v.is_number_unsigned() && v.get<uint64_t>() <= INT64_MAX;
                              }};
 
-/// The member `path` ("data.windows") of the state in `folder`; `object` is the one it lies in.
+/// The member `path` ("data.windows") of the state in `folder`; `object` is its parent.
 const nlohmann::json& member(const nlohmann::json& object, std::string_view path,
                              const Expected& expected, const std::string& folder) {
   const auto it = object.find(std::string(path.substr(path.rfind('.') + 1)));
@@ -144,7 +144,7 @@ const nlohmann::json& member(const nlohmann::json& object, std::string_view path
               it == object.end() ? "no such member" : abbreviate(it->dump()), kRemedy);
 }
 
-/// The members of `data` that identify a data set.
+/// Checks the members of `data` that identify a data set.
 void check_data(const nlohmann::json& data, const std::string& folder) {
   member(data, "data.fingerprint", kText, folder);
   if (data.contains("sample")) member(data, "data.sample", kText, folder);

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr std::string_view kCrcMember = ",\"crc\":";
 
-/// The end of a line that begins so.
+/// The end of the line that begins with `before`.
 std::string crc_member(std::string_view before) {
   return std::string(kCrcMember) + std::to_string(crc32c(before)) + "}";
 }
@@ -41,7 +41,7 @@ AttentionRecord attention_record(const JsonObject& attention) {
                             by_layer(attention, "entropy"),
                             by_layer(attention, "support"),
                             {}};
-  if (!attention.has("live_tiles")) return record;  // of an earlier program
+  if (!attention.has("live_tiles")) return record;  // written by an earlier version
   record.nonzero_blocks = by_layer(attention, "live_tiles");
   for (const std::vector<double>& heads : record.nonzero_blocks) {
     for (double share : heads) {
@@ -69,7 +69,7 @@ JsonPlace place_of_line(const std::string& path, int64_t number) {
 
 std::string run_line(const nlohmann::ordered_json& line) {
   std::string text = line.dump();
-  text.pop_back();  // the brace
+  text.pop_back();  // the closing brace
   return text + crc_member(text);
 }
 

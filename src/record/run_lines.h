@@ -1,6 +1,6 @@
 #pragma once
-// What a line of metrics.jsonl and of samples.jsonl holds, for all who read them: a run that is
-// resumed and the report refuse the same lines.
+// Parses lines of metrics.jsonl and samples.jsonl. Resuming and the report use the same parser, so
+// they refuse the same lines.
 
 #include <cstdint>
 #include <limits>
@@ -15,26 +15,26 @@
 
 namespace bamtrain {
 
-/// A standard error as a file has it. NaN: unknown, of a single document or sequence; none: the
-/// file was written before there were any.
+/// A standard error as a file has it. NaN: unknown, from a single document or sequence. Empty: the
+/// file was written before there were standard errors.
 using StandardError = std::optional<double>;
 
-/// The member `key` of a row. Error where it is below 0.
+/// The member `key` of a row. Throws Error if it is below 0.
 StandardError standard_error(const JsonObject& row, const char* key);
 
-/// A line of metrics.jsonl. NaN: it does not say.
+/// A line of metrics.jsonl. NaN: not in the line.
 struct MetricsLine {
   int64_t step = 0;
   double tokens, loss, lr, grad_norm, tokens_per_second;
   double validation_loss, seconds, mfu;
   StandardError validation_loss_error = std::nullopt;
   double data_wait = std::numeric_limits<double>::quiet_NaN();  // ms
-  // Of a task: shares of places and of whole sequences.
+  // For tasks: shares of positions and of whole sequences.
   double validation_accuracy = std::numeric_limits<double>::quiet_NaN();
   double validation_exact_match = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// The values of mechanisms' parameters by name, as "parameters" of metrics.jsonl has them.
+/// The values of mechanism parameters by name, from "parameters" of metrics.jsonl.
 using MechanismValues = std::map<std::string, std::vector<double>>;
 
 using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
@@ -43,10 +43,10 @@ using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
 struct AttentionRecord {
   int64_t windows = 0;
   HeadMeans entropy, nonzero_keys;
-  HeadMeans nonzero_blocks;  // empty where an earlier program wrote the line
+  HeadMeans nonzero_blocks;  // empty in lines of earlier versions
 };
 
-/// All that a line of metrics.jsonl says.
+/// All content of a line of metrics.jsonl.
 struct Metrics {
   MetricsLine line;
   std::optional<AttentionRecord> attention;
@@ -59,21 +59,21 @@ struct Sample {
   std::string prompt, text;
 };
 
-/// Where line `number` of the file at `path` is, and its remedy.
+/// The place and remedy for errors in line `number` of the file at `path`.
 JsonPlace place_of_line(const std::string& path, int64_t number);
 
-/// The text of a line, without its newline. Its last member, "crc", is the CRC-32C of what is
-/// before it: of the bytes up to the comma.
+/// The text of a line, without its newline. Its last member, "crc", is the CRC-32C of the bytes
+/// before it, up to the comma.
 std::string run_line(const nlohmann::ordered_json& line);
 
-/// The object that the line holds, without its crc; those of earlier programs have none. Error
-/// (ExitCode::io), see parse_json_line, and where the crc is not that of the line.
+/// The object in the line, without its crc. Lines of earlier versions have no crc. Throws Error
+/// (ExitCode::io), see parse_json_line, also if the crc does not match the line.
 nlohmann::json parse_run_line(std::string_view line, const std::string& path, int64_t number);
 
-// Error (ExitCode::io) at "FILE:LINE: KEY" for a member that is not there or is not what a run
-// writes; a step is an integer from 0 to kMaxSteps.
+// Throw Error (ExitCode::io) at "FILE:LINE: KEY" if a member is missing or is not what a run
+// writes. A step is an integer from 0 to kMaxSteps.
 int64_t step_of(const JsonObject& line);
-/// Error at `where` unless `step` comes after `before`, or at it where `equal` ones may follow.
+/// Throws Error at `where` unless `step` > `before`, or `step` = `before` if `equal` allows it.
 void require_later(int64_t step, int64_t before, bool equal, const JsonPlace& where);
 Metrics metrics_of(const JsonObject& line);
 Sample sample_of(const JsonObject& line);

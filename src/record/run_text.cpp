@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of shards that are given as a folder or a glob.
+/// The folder of shards, which are specified as a folder or a glob.
 fs::path folder_of(const std::string& shards) {
   std::error_code ignored;
   const fs::path path = fs::absolute(shards, ignored).lexically_normal();
@@ -23,14 +23,14 @@ fs::path folder_of(const std::string& shards) {
   return folder.parent_path();
 }
 
-/// That folder and the two around it.
+/// That folder and the two above it.
 std::vector<fs::path> folders_around(const std::string& shards) {
   const fs::path folder = folder_of(shards), around = folder.parent_path();
   return {folder, around, around.parent_path()};
 }
 
-/// The file in `folder` with that fingerprint; empty: there is none. What cannot be read is passed
-/// over: it is none of the run's business.
+/// The file in `folder` with this SHA-256; empty if there is none. Skips files that cannot be read,
+/// since they need not belong to the run.
 std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::vector<std::string> models;
   std::error_code ignored;

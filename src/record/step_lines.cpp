@@ -14,7 +14,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Where the last line of a file ends.
+/// Offset of the end of a file's last line.
 int64_t end_of_lines(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check the file's permissions");
   LineReader lines(file);
@@ -32,7 +32,7 @@ StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
   if (!std::filesystem::exists(path, error) && !error) return good;
   const InputFile file(path, ExitCode::io, "check the file's permissions");
   LineReader lines(file);
-  std::optional<Error> damage;  // the first
+  std::optional<Error> damage;  // the first damage
   int64_t number = 0, before = -1;
   for (std::string_view text; lines.next(&text);) {
     nlohmann::json line;
@@ -44,7 +44,7 @@ StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
       kind.check(object);
     } catch (const Error& e) {
       if (!damage) damage = e;
-      // One that says a later step, or follows one that does, was to go anyway.
+      // A damaged line of a later step, or after one, is cut off in any case.
       if (std::max(at, before) <= step && good.damage.lines++ == 0) good.damage.first = number;
       continue;
     }

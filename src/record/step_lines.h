@@ -1,5 +1,5 @@
 #pragma once
-// metrics.jsonl and samples.jsonl: JSON objects, one per line, each of a step.
+// metrics.jsonl and samples.jsonl: JSON objects, one per line, each with a step.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -10,41 +10,41 @@
 
 namespace bamtrain {
 
-/// What the lines of a file are, beside objects with a step.
+/// What kind of lines a file has.
 struct StepLineKind {
-  bool several_of_a_step = false;  // else each line's step is a later one
-  void (*check)(const JsonObject& line) = [](const JsonObject&) {};  // throws where it is damaged
+  bool several_of_a_step = false;  // else each line has a later step than the one before
+  void (*check)(const JsonObject& line) = [](const JsonObject&) {};  // throws if it is damaged
 };
 
-/// Lines at a file's end that had ended and cannot be read.
+/// Complete but unreadable lines at the end of a file.
 struct DamagedEnd {
-  int64_t lines = 0, first = 0;  // how many, and the number of the first
+  int64_t lines = 0, first = 0;  // the number of lines, and the line number of the first
 };
 
 class StepLines {
  public:
-  /// Opens the file for appending after cutting it back to the lines up to `step`, so that a
-  /// resumed run shows no step twice. A process or a machine that died leaves a torn end, which is
-  /// cut off too: see damage. Error (ExitCode::io), before anything is changed, naming the line:
-  /// the file cannot be read, a damaged line has others up to `step` behind it, or steps do not
+  /// Opens the file for appending and cuts it back to the lines up to `step`, so that a resumed run
+  /// has no step twice. A torn line at the end, from a crash or power loss, is cut off too; see
+  /// damage. Throws Error (ExitCode::io) naming the line, before anything is changed, if the file
+  /// cannot be read, if a damaged line is followed by lines up to `step`, or if steps do not
   /// ascend.
   StepLines(const std::string& path, int64_t step, const StepLineKind& kind = {});
 
-  /// The last line that was kept, an object; empty where there is none.
+  /// The last line that was kept, an object; empty if there is none.
   const nlohmann::json& last() const { return kept_.last; }
-  /// What was cut off beside a torn line, and is not known to be of a later step.
+  /// Damaged lines that were cut off, except a torn line and those known to be of a later step.
   const DamagedEnd& damage() const { return kept_.damage; }
 
-  /// Appends one line and hands it to the system. REQUIRES: line has the integer "step".
+  /// Appends one line with a write to the system. REQUIRES: line has the integer "step".
   void write(const nlohmann::ordered_json& line);
-  /// As AppendFile::take_lost.
+  /// See AppendFile::take_lost.
   bool take_lost() { return file_.take_lost(); }
-  /// Puts the lines on the disk: a checkpoint that outlives a power loss must find those up to its
+  /// Syncs the lines to disk. A checkpoint that survives a power loss needs the lines up to its
   /// step.
   void sync() { file_.sync(); }
 
  private:
-  /// What of the file is whole lines of steps up to `step`.
+  /// The whole lines of the file up to `step`.
   struct Kept {
     int64_t bytes = 0;
     nlohmann::json last = nlohmann::json::object();

@@ -1,5 +1,5 @@
 #pragma once
-// On what a validation pass of a run is measured, for results.json and checkpoint.best.
+// The settings of a run's validation pass, for results.json and checkpoint.best.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -8,8 +8,8 @@
 
 namespace bamtrain {
 
-/// {"tokens", "data": the shards' path, or the task with its options, and its "length"}. Errors as
-/// task_values.
+/// {"tokens", "data": the shards' path, or the task with its options, and its "length"}. Throws
+/// Error as task_values.
 inline nlohmann::json validation_values(const RunConfig& c) {
   nlohmann::json of = {{"tokens", c.eval.tokens}};
   if (const auto& task = c.data.val_task) {

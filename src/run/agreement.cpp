@@ -40,7 +40,7 @@ std::vector<Fact> machinery_facts(const std::map<std::string, std::string>& libr
 std::vector<Fact> config_facts(const nlohmann::json& resolved) {
   std::vector<Fact> facts;
   for (const auto& [path, value] : leaves_of(resolved)) {
-    // Of shards alone: what a task is, is below these, or within a list.
+    // Only the paths of shards. Leaves of tasks have longer paths or are in a list.
     if (path == "data.train" || path == "data.val") continue;
     facts.push_back({path, value.dump(), ExitCode::config, kOneCommand});
   }

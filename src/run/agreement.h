@@ -11,20 +11,20 @@
 
 namespace bamtrain {
 
-/// What this process was started for ("training"), and the digest of its program. Error (io) where
-/// the program cannot be read.
+/// What this process was started for ("training"), and the digest of its program. Throws Error (io)
+/// if the program cannot be read.
 std::vector<Fact> program_facts(const std::string& command);
 
 /// Versions of the libraries that compute, by name, and the instruction set that oneDNN uses
-/// (empty: it does not compute): other ones give other bits.
+/// (empty: oneDNN is not used). With different ones, results are not bitwise identical.
 std::vector<Fact> machinery_facts(const std::map<std::string, std::string>& libraries,
                                   const std::string& isa);
 
-/// The leaves of a resolved configuration, but for the places of the data: nodes may have them
-/// elsewhere. See data_facts.
+/// The leaves of a resolved configuration, except the paths of the data, which may differ between
+/// nodes. See data_facts.
 std::vector<Fact> config_facts(const nlohmann::json& resolved);
 
-/// What identifies the data `of` ("training data"): names, sizes, headers and manifests of the
+/// The identity of the data `of` ("training data"): names, sizes, headers and manifests of the
 /// shards, the shares of a mixture, and a sample of the tokens (ShardSet::sample).
 std::vector<Fact> data_facts(const std::string& of, const std::vector<Source>& sources);
 

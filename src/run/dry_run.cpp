@@ -1,4 +1,4 @@
-// What a run needs, before it starts.
+// The memory, time and data that a run needs, before it starts.
 
 #include <fmt/format.h>
 
@@ -44,8 +44,8 @@ double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int6
 
 namespace {
 
-/// Memory of the evaluation at eval.lengths and of eval.tasks, which follows when that of the steps
-/// is given back; 0 where there is none.
+/// Memory of the evaluation at eval.lengths and of eval.tasks, which runs after the steps' memory
+/// is freed; 0 if there is none.
 int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
   if (c.eval.lengths.empty()) return tasks;
   const ScoredModel model = {
@@ -55,21 +55,21 @@ int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
   return std::max(tasks, master_weights + perplexity_bytes(model, c.eval.lengths));
 }
 
-/// Host memory of what is kept for each parameter beside its values: names and places in plans, and
-/// the headers of the files while a checkpoint is written. Measured of 4,096 layers, 36,866
-/// parameters: 35 MiB before the first checkpoint, 120 MiB with it.
+/// Host memory per parameter other than its values: names and places in plans, and file headers
+/// while a checkpoint is written. Measured with 4,096 layers, 36,866 parameters: 35 MiB before the
+/// first checkpoint, 120 MiB with it.
 int64_t name_bytes(const ParameterLayout& layout) {
   constexpr int64_t kBytesOfAParameter = 3400;
   return kBytesOfAParameter * std::ssize(layout.all());
 }
 
-/// What the report takes beyond what was a checkpoint's: the two are never made at once.
+/// Memory of the report beyond that of a checkpoint, since the two are never made at the same time.
 int64_t report_bytes(int64_t all, const ParameterLayout& layout) {
-  constexpr int64_t kOfACheckpoint = 2400;  // of name_bytes
+  constexpr int64_t kOfACheckpoint = 2400;  // part of name_bytes
   return std::max<int64_t>(all - kOfACheckpoint * std::ssize(layout.all()), 0);
 }
 
-/// The program and its libraries, as a run of a few kilobytes on a processor has them.
+/// The program and its libraries, measured with a run of a few kilobytes on a CPU.
 constexpr int64_t kProgramBytes = int64_t{27} << 20;
 
 /// "0.25", "438", "24000"; no exponent.
@@ -78,8 +78,8 @@ std::string epochs_text(double epochs) {
   return epochs < 100 ? fmt::format("{:.3g}", epochs) : fmt::format("{:.0f}", epochs);
 }
 
-/// A line per source: what it holds, how often `windows` windows see it and, of a mixture, how much
-/// of them it is.
+/// Prints a line per source: its content, how often `windows` windows see it and, in a mixture, its
+/// share of them.
 void print_training_data(const Sequences& data, int64_t windows) {
   const std::vector<Source>& sources = data.shard_sources();
   std::vector<double> weights;
@@ -110,8 +110,8 @@ void print_training_data(const Sequences& data, int64_t windows) {
   }
 }
 
-/// How many documents each source has, by its manifest or else in its first tokens; none where
-/// nothing says what begins one.
+/// Prints the number of documents of each source, from its manifest or else from its first tokens.
+/// Prints nothing if the id that begins documents is unknown.
 void print_documents(const std::vector<Source>& sources, std::optional<int64_t> configured) {
   for (const Source& s : sources) {
     const ShardSet& shards = *s.shards;
@@ -127,7 +127,7 @@ void print_documents(const std::vector<Source>& sources, std::optional<int64_t> 
   }
 }
 
-/// f()'s Error of this code; none where it ends well.
+/// The Error of this code that f() throws; empty if it succeeds.
 std::optional<Error> error_of(ExitCode code, const std::function<void()>& f) {
   try {
     f();
@@ -170,7 +170,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const int64_t end = last_step(c.train);
   const int64_t steps = std::max<int64_t>(end - (checkpoint ? checkpoint->step : 0), 0);
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(steps);
-  // A plan is worth having on a processor, or without the GPU, that the run is not for.
+  // The plan is useful even on another processor than the run's, or without its GPU.
   double rate = 0;
   const std::optional<Error> of_rate = error_of(ExitCode::device, [&] {
     if (run.has_device) rate = measure_peak_matmul(backend, A);
@@ -179,7 +179,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const TaskMeasures::Memory tasks =
       run.tasks != nullptr ? run.tasks->memory(backend) : TaskMeasures::Memory{};
   const int64_t evaluation = evaluation_bytes(c, tasks.after, backend), beside = tasks.beside;
-  // Who is told to lower sizes wants to see them: what does not fit is said at the end.
+  // Users who have to lower sizes need to see them, so this Error is thrown at the end.
   const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
     trainer.check_memory(messages + beside + (backend.memory().on_host() ? name_bytes(layout) : 0));
     backend.memory().check_fits(evaluation);

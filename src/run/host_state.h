@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-/// Master weights and moments in host memory.
+/// Master weights and optimizer state in host memory.
 class HostState {
  public:
   HostState(Trainer& trainer, HostCopy::Contents contents)

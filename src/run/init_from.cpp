@@ -28,7 +28,7 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-/// N of "model.layers.N...."; -1: of no layer.
+/// N of "model.layers.N...."; -1 if there is no layer.
 int64_t layer_of(const std::string& name) {
   const std::string prefix = "model.layers.";
   if (!name.starts_with(prefix)) return -1;
@@ -38,7 +38,7 @@ int64_t layer_of(const std::string& name) {
   return std::stoll(name.substr(begin, end - begin));
 }
 
-/// The key that a tensor's shape follows from; `rows`: that the first dimension differs.
+/// The config key that determines a tensor's shape; `rows`: the first dimension differs.
 std::string key_of_shape(const std::string& name, bool rows) {
   if (contains(name, ".prior.") || contains(name, ".mix.") || contains(name, "embed_positions"))
     return "model.attention.prior";
@@ -56,7 +56,7 @@ std::string key_of_shape(const std::string& name, bool rows) {
   return "model.width";
 }
 
-/// The key that says whether a model has a tensor at all.
+/// The config key that determines whether a model has a tensor.
 std::string key_of_presence(const std::string& name, int64_t layers_there) {
   if (layer_of(name) >= layers_there) return "model.layers";
   if (contains(name, ".prior.") || contains(name, ".mix.") || contains(name, "embed_positions")) {
@@ -73,7 +73,7 @@ std::string key_of_presence(const std::string& name, int64_t layers_there) {
   return "the model's keys";
 }
 
-/// Whether `name` of init_from.new stands for `p`.
+/// Whether `name` in init_from.new refers to `p`.
 bool stands_for(const std::string& name, const Parameter& p) {
   const bool positions = p.name.starts_with("model.embed_positions.");
   const bool of_prior = p.group == G::prior || positions, of_scale = p.group == G::scale;
@@ -104,14 +104,14 @@ class Fit {
 
   bool is_new(const Parameter& p) const { return new_name(p) != from_.absent.end(); }
 
-  /// Whether the folder's model has nothing there, which is a bias of 0: Qwen2 has none behind
-  /// attention.
+  /// Whether the folder's model lacks this bias, which then is 0: Qwen2 has no bias on attention's
+  /// output.
   bool is_zero(const Parameter& p) const {
     return type_ == "qwen2" && p.name.ends_with(".self_attn.o_proj.bias") &&
            source_.all().count(p.name) == 0;
   }
 
-  /// The folder's values of `p`, of which there are p.size. REQUIRES: check() and not is_new(p).
+  /// Reads the folder's p.size values of `p`. REQUIRES: check() and not is_new(p).
   void read(const Parameter& p, float* values) const {
     if (is_zero(p)) {
       std::fill_n(values, p.size, 0.0F);
@@ -122,7 +122,7 @@ class Fit {
     check_values(p, values, tensor.place.file->path(), "use another folder");
   }
 
-  /// What init_from.new names by its group, or by a parameter.
+  /// The parts that init_from.new names, by group or by a parameter.
   NewParts new_parts() const {
     const auto has = [this](const char* group) {
       return std::find(from_.absent.begin(), from_.absent.end(), group) != from_.absent.end();
@@ -152,14 +152,15 @@ class Fit {
  private:
   bool is_stored(const std::string& name) const { return source_.stored().count(name) != 0; }
 
-  /// The first of these that is stored; "": none is.
+  /// The first of these names that is stored; "" if none is.
   std::string stored_of(const std::vector<std::string>& names) const {
     const auto it = std::find_if(names.begin(), names.end(),
                                  [this](const std::string& name) { return is_stored(name); });
     return it == names.end() ? "" : *it;
   }
 
-  /// Whether the folder has the tensors of its type, which alone the type's own code reads.
+  /// Checks that the folder has the tensors of its type and no others, which the type's own code
+  /// would not read.
   void check_type() const {
     if (type_ == "bamtrain") return;
     const bool gpt2 = type_ == "gpt2";
@@ -183,20 +184,21 @@ class Fit {
       refuse(SourceTensor{place, place.entry->shape}.where(), why, found(place),
              correct + ", take the tensor out, or use another folder");
     }
-    // The type's own code would give a gate that is not there random values.
+    // The type's own code would give a missing gate random values.
     const std::string gate = "model.layers.0.mlp.gate_proj.weight";
     if (gpt2 || is_stored(gate)) return;
     refuse(from_.folder + ": tensor \"" + gate + "\"", "that of a model of type " + type_,
            "no such tensor", "use another folder");
   }
 
-  /// What stands for `p` in init_from.new, the first; the list's end: nothing does.
+  /// The first name in init_from.new that refers to `p`; end() if there is none.
   std::vector<std::string>::const_iterator new_name(const Parameter& p) const {
     return std::find_if(from_.absent.begin(), from_.absent.end(),
                         [&p](const std::string& name) { return stands_for(name, p); });
   }
 
-  /// Of a tied head, which old folders have beside the embedding. Error where it has other values.
+  /// Whether this is a tied head, which old folders store next to the embedding. Throws Error if
+  /// its values differ.
   bool is_copied_head(const std::string& name, const SourceTensor& tensor) const {
     const auto embedding = source_.all().find(kEmbeddingName);
     if (name != kHeadName || embedding == source_.all().end()) return false;
@@ -206,8 +208,8 @@ class Fit {
            "set model.tied to false, or use another folder");
   }
 
-  /// Of a run that unties what config.json ties: the folder's model computes with the embedding,
-  /// whatever the head holds. Error where it has other values.
+  /// For a run that unties what config.json ties. The folder's model computes with the embedding,
+  /// whatever the head holds. Throws Error if the values differ.
   void check_untied_head() const {
     const auto head = source_.all().find(kHeadName), embedding = source_.all().find(kEmbeddingName);
     if (head == source_.all().end() || embedding == source_.all().end()) return;
@@ -234,7 +236,7 @@ class Fit {
     return shape_text(place.entry->shape) + " " + name_of(place.entry->dtype);
   }
 
-  /// A shape; of which parameter, where the folder's tensor has another name.
+  /// The expected shape, with the parameter's name if the folder's tensor has another name.
   static std::string expected(const Parameter& p, const SourceTensor& tensor) {
     const std::string shape = shape_text(p.shape);
     return tensor.place.entry->name == p.name ? shape : shape + " for " + p.name;
@@ -276,7 +278,7 @@ class Fit {
   const InitFromConfig& from_;
   const ParameterLayout& layout_;
   std::string type_;
-  nlohmann::json config_;  // null: none is there
+  nlohmann::json config_;  // null: missing
   SourceTensors source_;
   int64_t source_layers_ = 0, layers_ = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A new run's parameters out of another model: of a Hugging Face folder that `bamtrain export` or
-// anyone else has written.
+// Initializes a new run's parameters from another model: a checkpoint or a Hugging Face folder,
+// written by `bamtrain export` or anyone else.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,17 +14,17 @@ namespace bamtrain {
 /// init_from.optimizer also kOptimizerSteps (init_from_optimizer.h).
 inline constexpr const char* kInitializedFrom = "initialized_from";
 
-/// Whether the folder that init_from names has the model's tensors, shape by shape, and none
-/// besides; what init_from.new names it must not have. What no shape shows is compared as
-/// check_init_from_settings and check_init_from_state have it, moments as
-/// check_init_from_optimizer. Error (ExitCode::checkpoint) naming the tensor, what the model needs,
-/// what the folder has, and the key to change. Reads what read_init_from would and refuses the same
-/// values and digests.
+/// Checks that init_from.folder has exactly the model's tensors in their shapes, except those in
+/// init_from.new, which it must not have. What shapes do not show is checked by
+/// check_init_from_settings and check_init_from_state, the optimizer state by
+/// check_init_from_optimizer. Throws Error (ExitCode::checkpoint) naming the tensor, what the model
+/// needs, what the folder has, and the key to change. Reads all that read_init_from would read, and
+/// refuses the same values and digests.
 void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn);
 
-/// The same, and then reads: the parameters in `master_weights`, (elements) f32 in host memory,
-/// become the folder's, rounded to nothing; those of init_from.new are left alone. Returns what
-/// state.json keeps. Error (ExitCode::checkpoint) also where check_values refuses a value.
+/// Checks the same, then reads the folder's parameters into `master_weights`, (elements) f32 in
+/// host memory, without rounding. Does not change those of init_from.new. Returns what state.json
+/// keeps. Throws Error (ExitCode::checkpoint), also if check_values refuses a value.
 nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
                               const Tensor& master_weights, const Warn& warn);
 

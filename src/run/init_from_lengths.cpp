@@ -25,7 +25,7 @@ int64_t count_in(const json& object, const char* member, int64_t otherwise) {
   return fits ? value.get<int64_t>() : otherwise;
 }
 
-/// Of a folder with a Llama's rope, layer by layer where there are windows.
+/// For a folder with Llama's rope; one prior per layer if there are windows.
 json rotary_attention(const std::string& type, const json& source) {
   json rope = {{"name", "rope"}};
   for (const char* group : {"rope_parameters", "rope_scaling"}) {
@@ -33,7 +33,7 @@ json rotary_attention(const std::string& type, const json& source) {
     if (!object.is_object()) continue;
     const json kind = object.value("rope_type", object.value("type", json("default")));
     if (kind != "yarn" && kind != "llama3") continue;
-    // transformers' yarn without it counts in the positions of the model.
+    // Without original_max_position_embeddings, transformers' yarn uses the model's positions.
     rope["original_length"] = count_in(object, "original_max_position_embeddings",
                                        count_in(source, "max_position_embeddings", 0));
   }
@@ -50,8 +50,7 @@ json rotary_attention(const std::string& type, const json& source) {
   return {{"prior", priors}};
 }
 
-/// The length that a Llama was trained at, by its positions, which linear scaling stretches; 0: not
-/// known.
+/// The training length of a Llama, from its positions, which linear scaling stretches; 0: unknown.
 int64_t rotary_length(const json& source) {
   const int64_t positions = count_in(source, "max_position_embeddings", 0);
   double factor = 1;
@@ -65,14 +64,14 @@ int64_t rotary_length(const json& source) {
   return static_cast<int64_t>(static_cast<double>(positions) / factor);
 }
 
-/// Of a run's state; null: it is none.
+/// model.attention of a run's state; null if missing.
 json attention_of(const json& state) {
   const json* const attention =
       state.is_object() ? find_value(state, "config.model.attention") : nullptr;
   return attention != nullptr && attention->is_object() ? *attention : json();
 }
 
-/// As with_lengths, for attention whose place is named `where` and its priors' `priors`.
+/// As with_lengths. Errors name `where`, and for priors also `priors`.
 json lengths_in(json attention, int64_t T, const std::string& where, const std::string& priors) {
   try {
     return with_lengths(std::move(attention), T);
@@ -83,7 +82,7 @@ json lengths_in(json attention, int64_t T, const std::string& where, const std::
   }
 }
 
-/// The length that a run's state says it trained at; 0: it says nothing.
+/// The training length in a run's state; 0 if missing.
 int64_t trained_length(const json& state, const std::string& path) {
   const json* const T = find_value(state, "config.data.sequence_length");
   if (T == nullptr) return 0;
@@ -93,7 +92,7 @@ int64_t trained_length(const json& state, const std::string& path) {
               kDamagedRemedy);
 }
 
-/// That of a checkpoint by its folder; null: it cannot be read.
+/// The state of the checkpoint in `folder`; null if it cannot be read.
 json readable_state(const std::string& folder) {
   try {
     return source_state(folder);
@@ -102,7 +101,7 @@ json readable_state(const std::string& folder) {
   }
 }
 
-/// That of the newest checkpoint in a run's folder whose state can be read.
+/// The state of the newest checkpoint in a run's folder whose state can be read.
 json newest_readable_state(const std::string& out_dir) {
   std::optional<std::string> name;
   try {
@@ -111,7 +110,7 @@ json newest_readable_state(const std::string& out_dir) {
       json state = readable_state(out_dir + "/" + *name);
       if (state.is_object()) return state;
     }
-  } catch (const Error&) {  // a folder that resuming says more about
+  } catch (const Error&) {  // resuming reports more about such a folder
   }
   return nullptr;
 }

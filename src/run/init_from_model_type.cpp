@@ -35,8 +35,8 @@ std::string type_names() {
   return join(std::vector<std::string>(kSourceModelTypes.begin(), kSourceModelTypes.end()));
 }
 
-/// What of a type whose tensors look like a Llama's no run here computes; for what is not listed
-/// the type itself is reason enough.
+/// What a type computes that no run here does, although its tensors look like a Llama's. Types that
+/// are not listed get a general reason.
 std::string unsupported(const std::string& type) {
   struct Known {
     const char *prefix, *what;
@@ -61,7 +61,7 @@ std::string unsupported(const std::string& type) {
   return ", whose layers may compute something else from the same tensors";
 }
 
-/// Members of any config.json in Hugging Face's form that no logit of a single text depends on.
+/// Members of Hugging Face's config.json that do not affect the logits of a single text.
 bool says_nothing_of_logits(const std::string& member) {
   static const std::set<std::string> kNames = {"architectures",
                                                "model_type",
@@ -92,7 +92,7 @@ bool says_nothing_of_logits(const std::string& member) {
   return member.starts_with("output_") || member.starts_with("summary_");
 }
 
-/// Those that are read here or in init_from_settings.cpp and init_from_sizes.cpp.
+/// Members that are read here or in init_from_settings.cpp and init_from_sizes.cpp.
 bool is_read_member(const std::string& type, const std::string& member) {
   static const std::set<std::string> kGpt2 = {"vocab_size",
                                               "n_embd",
@@ -119,7 +119,7 @@ class SourceMembers {
   SourceMembers(const std::string& type, const std::string& path, const json& source)
       : type_(type), path_(path), source_(source) {}
 
-  /// `usual`: what an absent or null member stands for.
+  /// `usual`: the meaning of a missing or null member.
   void require(const char* member, const json& usual, const json& ours, const std::string& why,
                const std::string& remedy = kOtherFolder) {
     known_.insert(member);
@@ -130,12 +130,12 @@ class SourceMembers {
                 abbreviate(found.dump()), remedy);
   }
 
-  /// Of a model whose other members would mean another computation.
+  /// Requires the usual value, since any other means another computation.
   void require_usual(const char* member, const json& usual) {
     require(member, usual, usual, ": nothing else is supported");
   }
 
-  /// What transformers' class of this type does not read.
+  /// Members that transformers' class of this type does not read.
   std::vector<std::string> unknown() const {
     std::vector<std::string> out;
     for (const auto& [member, value] : source_.items()) {
@@ -152,7 +152,7 @@ class SourceMembers {
   std::set<std::string> known_;
 };
 
-/// What follows `prefix` and a layer's number and point; "": another name.
+/// The part of `name` after `prefix`, a layer's number and a dot; "" if it does not match.
 std::string within_layer(const std::string& name, const std::string& prefix) {
   if (!name.starts_with(prefix)) return "";
   const size_t end = name.find_first_not_of("0123456789", prefix.size());
@@ -175,7 +175,7 @@ bool is_gpt2_tensor(std::string name) {
   return member.substr(end) == ".weight" || member.substr(end) == ".bias";
 }
 
-/// "attention" or "mlp": that of a linear layer of a Llama's block; "": `module` is none.
+/// The part of a Llama's block with this linear layer, "attention" or "mlp"; "" if there is none.
 std::string linear_part(const std::string& module) {
   static const std::set<std::string> kAttention = {"self_attn.q_proj", "self_attn.k_proj",
                                                    "self_attn.v_proj", "self_attn.o_proj"};
@@ -184,7 +184,7 @@ std::string linear_part(const std::string& module) {
   return kMlp.count(module) != 0 ? "mlp" : "";
 }
 
-/// A kind of scaling that no run has.
+/// Refuses kinds of rope scaling that no run has.
 void check_rope_types(const std::string& path, const json& source) {
   for (const char* group : {"rope_parameters", "rope_scaling"}) {
     const json object = source.value(group, json());
@@ -214,7 +214,7 @@ void check_rope_types(const std::string& path, const json& source) {
                                                    "partial_rotary_factor"};
     for (const auto& [member, value] : object.items()) {
       if (kMembers.count(member) != 0 || value.is_null()) continue;
-      if (member == "truncate" && value == true) continue;  // as yarn does without it
+      if (member == "truncate" && value == true) continue;  // yarn without it does the same
       throw Error(ExitCode::checkpoint, path + ": " + group + "." + abbreviate(member, 60),
                   "none: it is not supported", abbreviate(value.dump()), kOtherFolder);
     }
@@ -259,7 +259,7 @@ std::string source_model_type(const InitFromConfig& from) {
       type = "bamtrain";
     }
   } else if (is_in_folder(from.folder, "state.json") || !has_weights(from.folder)) {
-    type = "bamtrain";  // what a folder without weights lacks, opening them says
+    type = "bamtrain";  // opening a folder without weights reports what is missing
   }
   if (type.empty()) {
     if (!from.model_type.empty()) return from.model_type;
@@ -329,7 +329,7 @@ void check_source_members(const std::string& type, const ModelConfig& model,
   members.require("auto_map", nullptr, nullptr, ": code that comes with a folder is not run");
   members.require("quantization_config", nullptr, nullptr, ": weights as they are");
   if (const json tied = source.value("tie_word_embeddings", json()); !tied.is_null()) {
-    // A run may untie a head that the folder has beside the embedding (run/init_from.cpp).
+    // A run may untie a head that the folder stores next to the embedding (run/init_from.cpp).
     members.require("tie_word_embeddings", nullptr, tied == true ? tied : json(model.tied),
                     ", as model.tied asks", "change model.tied, or use another folder");
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Which models a run may begin with: those whose weights mean here what they mean where they are
-// from.
+// Which models a run may begin with: those whose weights have the same meaning here as in their own
+// program.
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
@@ -15,39 +15,39 @@ namespace bamtrain {
 /// The model types that init_from.folder may have. "bamtrain": a checkpoint, or what export writes.
 inline constexpr std::array kSourceModelTypes = {"llama", "mistral", "qwen2", "gpt2", "bamtrain"};
 
-/// That of the folder: its config.json's model_type, "bamtrain" where it is a checkpoint, else
-/// init_from.model_type. Error (ExitCode::checkpoint): another type, with what of it is not
-/// supported, or none that anything names; (ExitCode::config): init_from.model_type is another than
+/// The model type of the folder: model_type in its config.json, "bamtrain" for a checkpoint, else
+/// init_from.model_type. Throws Error (ExitCode::checkpoint) for another type, with what is not
+/// supported of it, or if there is no type; (ExitCode::config) if init_from.model_type differs from
 /// the folder's.
 std::string source_model_type(const InitFromConfig& from);
 
-/// What `source`, the content of config.json at `path` with a type of others, says of its model and
-/// no key or tensor of a run can say. Error (ExitCode::checkpoint) naming the member. Members that
-/// the type does not have are told by `warn`, once for all. Whether a run without model.tied may
-/// begin with tied weights, their tensors show.
+/// Checks the members of `source`, the content of config.json at `path`, that change the
+/// computation without any tensor showing it. `type`: not "bamtrain". Throws Error
+/// (ExitCode::checkpoint) naming the member. Members that the type does not have go to `warn` in
+/// one message. Tied weights are compared elsewhere if model.tied is false: their tensors show
+/// whether a run may begin with them.
 void check_source_members(const std::string& type, const ModelConfig& model,
                           const std::string& path, const nlohmann::json& source, const Warn& warn);
 
-/// Why a model of the type has no tensor that its folder names so; "": it has one. `source`: its
-/// config.json, null where there is none. transformers reads no other tensor.
+/// Why a model of this type has no tensor of this name; "" if it has one. transformers reads no
+/// other tensors. `source`: the folder's config.json, null if missing.
 std::string why_no_tensor(const std::string& type, const nlohmann::json& source,
                           const std::string& name);
 
-/// A tensor that every folder of the type has, by each of its names; none of "bamtrain".
+/// The possible names of a tensor that every folder of the type has; empty for "bamtrain".
 std::vector<std::string> embedding_names(const std::string& type);
 
-/// What the type's config.json stands for where it lacks a member, as transformers has it. An
-/// object.
+/// The values that transformers uses for members missing in the type's config.json. An object.
 nlohmann::json source_defaults(const std::string& type);
 
-/// Whether a layer of the folder's model sees no keys past its sliding_window. `type`: "" where
+/// Whether this layer of the folder's model sees no keys past its sliding_window. `type`: "" if
 /// config.json has none.
 bool has_sliding_window(const std::string& type, const nlohmann::json& source, int64_t layer);
 
-/// state.json in the folder, of a checkpoint, as verified_state; null where there is none.
+/// state.json of a checkpoint folder, as verified_state; null if missing.
 nlohmann::json source_state(const std::string& folder);
 
-/// config.json in the folder; null where there is none. Error (ExitCode::checkpoint) for what is no
+/// config.json of the folder; null if missing. Throws Error (ExitCode::checkpoint) if it is not a
 /// JSON object.
 nlohmann::json source_config(const std::string& folder);
 

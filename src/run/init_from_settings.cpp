@@ -29,8 +29,8 @@ constexpr const char* kMaxPositions = "max_position_embeddings";
 constexpr std::array kOfTraining = {"init",  "init_std",  "train",       "share",
                                     "gamma", "gamma_std", "train_gamma", "decay"};
 
-/// What src/export/huggingface/configuration_bamtrain.py takes for what a config.json lacks, as far
-/// as tensors do not show it, and what its default prior has.
+/// Defaults of src/export/huggingface/configuration_bamtrain.py for members missing in config.json
+/// that tensors do not show, followed by those of its default prior.
 json bamtrain_defaults() {
   return {{"num_attention_heads", 12},
           {"mlp", "swiglu"},
@@ -40,7 +40,7 @@ json bamtrain_defaults() {
 }
 json bamtrain_prior_defaults() { return {{"window", 0}, {"scale_bias", false}}; }
 
-/// An option as it is configured where that is a choice, of which a folder may have the number.
+/// An option as configured if it is a choice, for which a folder may have the number.
 json as_configured(const Options& options, const std::string& option, const json& value) {
   const auto it = options.values().find(option);
   const bool choice =
@@ -48,14 +48,14 @@ json as_configured(const Options& options, const std::string& option, const json
   return choice ? json(std::get<std::string>(it->second)) : value;
 }
 
-/// Equal, numbers up to what a detour through another program's text may change.
+/// Equality. Numbers may differ by the rounding of another program's text format.
 bool agree(const json& a, const json& b) {
   if (!a.is_number() || !b.is_number()) return a == b;
   const double x = a.get<double>(), y = b.get<double>();
   return std::abs(x - y) <= 1e-9 * std::max(std::abs(x), std::abs(y));
 }
 
-/// `prior`: of the folder's, whose registry may have had others.
+/// `prior`: of the folder, whose program may have had other priors.
 bool has_own_window(const std::string& prior) {
   const PriorInfo* info = find_prior(prior);
   return info != nullptr && info->window != nullptr;
@@ -87,10 +87,10 @@ class Settings {
     if (!source_.value("head_dim", json()).is_null()) {
       require_same("head_dim", m_.head_dim(), "model.head_dim");
     }
-    // Behind the heads: tensors show the number of key heads times the width of one.
+    // After the heads, because tensors only show the number of key heads times their width.
     check_init_from_sizes(c_, new_, path_, source_);
     require_same("hidden_act", huggingface_activation(m_.mlp.kind), "model.mlp.kind");
-    // Two names of one function.
+    // One function with two names.
     if (source_.value("activation_function", json()) != huggingface_activation(m_.mlp.kind)) {
       require_same("activation_function", gpt2_activation(m_.mlp.kind), "model.mlp.kind");
     }
@@ -115,13 +115,13 @@ class Settings {
                 std::string("change ") + key + ", or use another folder");
   }
 
-  /// What the folder `has` ("theta is 1.0") against what the run has.
+  /// Warns that the folder `has` something ("theta is 1.0") and the run something else.
   void tell(const std::string& has, const std::string& key, const json& ours) {
     const std::string text = path_ + ": " + has + ", and " + key + " of this run " + ours.dump();
     if (told_.insert(text).second) warn_(text);
   }
 
-  /// `name`: of the member `found`, with the place where it lies.
+  /// `name`: of the member `found`, with its place.
   void tell_unless_same(const std::string& name, const json& found, const std::string& key,
                         const json& ours) {
     if (!agree(found, ours)) tell(name + " is " + abbreviate(found.dump()), key, ours);
@@ -132,7 +132,7 @@ class Settings {
     tell(name + " is not there, which stands for " + stands_for.dump(), key, ours);
   }
 
-  /// A member at the top that may be left to the defaults.
+  /// A top-level member that may be left to the defaults.
   void tell_unless_same(const char* member, const std::string& key, const json& ours) {
     if (source_.contains(member)) return tell_unless_same(member, source_[member], key, ours);
     if (!defaults_.contains(member) || agree(defaults_[member], ours)) return;
@@ -157,7 +157,7 @@ class Settings {
     }
   }
 
-  /// Tensors tell where norms stand, see check_init_from.
+  /// The position of norms is not compared here: tensors show it, see check_init_from.
   void embedding() const {
     const json scaled = source_.value("embed_scale", json(false));
     if (scaled == json(m_.embed_scale)) return;
@@ -169,7 +169,7 @@ class Settings {
   std::string prior_key(int64_t layer) const {
     return "model.attention.prior" + m_.attention.prior.place(layer);
   }
-  /// Of the prior itself, where heads are mixed beside it.
+  /// The key of the prior itself, which is the base if its heads are mixed.
   std::string base_key(int64_t layer) const {
     return prior_key(layer) + (m_.attention.prior.mix_of(layer) ? ".base" : "");
   }
@@ -215,7 +215,7 @@ class Settings {
                 kDamagedRemedy);
   }
 
-  /// What mixes heads beside a prior; null in a folder: nothing does.
+  /// Compares the mix of heads; null in a folder: no mix.
   void mix(const std::string& place, const json& entry, int64_t layer) {
     const MixChoice& chosen = m_.attention.prior.mix_of(layer);
     const json theirs = entry.value("mix", json());
@@ -253,7 +253,7 @@ class Settings {
            chosen.options, former.attention.prior.of(0).options, key + ".");
   }
 
-  /// The folder's prior with the numbers that the length of its training gives.
+  /// The folder's prior with the numbers that follow from its training length.
   json spelt_out(const std::string& place, const json& prior) const {
     const json length = source_.value(kMaxPositions, json());
     const bool counts = length.is_number_integer() && length > 0 && length <= kMaxTrainedLength;
@@ -265,7 +265,7 @@ class Settings {
     }
   }
 
-  /// A member of a prior's entry that is no option of the prior.
+  /// Compares a member of a prior's entry that is not an option of the prior.
   void of_attention(const std::string& place, const json& theirs, const json& ours,
                     const char* member, const std::string& key) {
     if (theirs.contains(member)) {
@@ -281,7 +281,7 @@ class Settings {
     return bamtrain_prior_defaults().contains(member);
   }
 
-  /// Those of the `chosen` options that the folder has.
+  /// Compares the `chosen` options that the folder has.
   void options(const std::string& place, const json& theirs, const json& ours,
                const Options& chosen, const std::string& key) {
     for (const auto& [name, value] : theirs.items()) {
@@ -293,7 +293,7 @@ class Settings {
     }
   }
 
-  /// `chosen` with what each option that the folder lacks meant before there was such an option.
+  /// `chosen`, with each option that the folder lacks set to what it meant before it existed.
   template <class Info>
   static Choice<Info> without(Choice<Info> chosen, const json& theirs) {
     for (const OptionSpec& o : chosen.info().options) {
@@ -302,7 +302,7 @@ class Settings {
     return chosen;
   }
 
-  /// Tells where an option that the folder lacks has another value than it `former`ly stood for.
+  /// Warns if an option that the folder lacks has another value than it `former`ly had.
   void absent(const std::string& place, const json& theirs, const json& ours, const json& former,
               const Options& chosen, const Options& chosen_formerly, const std::string& key) {
     for (const auto& [name, value] : former.items()) {
@@ -333,8 +333,8 @@ class Settings {
             "model.attention.normalizer.");
   }
 
-  /// The folder's `member` where it is named as the run's; else null, and the difference is told.
-  /// `fallback`: the name that stands for none.
+  /// The folder's `member` if it has the same name as the run's; else null, after a warning.
+  /// `fallback`: the name that a missing member stands for.
   json mechanism(const std::string& member, const std::string& fallback, const json& ours) {
     const std::string key = "model.attention." + member + ".name";
     const json theirs = source_.value(member, json());
@@ -383,8 +383,8 @@ class Settings {
     }
   }
 
-  /// The members of `name` at the top, and of one object: since transformers 5 rope_parameters,
-  /// before it rope_scaling.
+  /// The members `name` at the top level and in one object: rope_parameters since transformers 5,
+  /// rope_scaling before.
   std::vector<std::pair<std::string, json>> rope_members(const std::string& name) const {
     std::vector<std::pair<std::string, json>> out;
     if (source_.contains(name)) out.emplace_back(name, source_[name]);
@@ -410,7 +410,7 @@ class Settings {
     for (const auto& [name, theta] : bases) {
       tell_unless_same(name, theta, key + ".theta", ours["rope_theta"]);
     }
-    // "type" until transformers 4.43.
+    // Named "type" until transformers 4.43.
     auto types = rope_members("rope_type");
     if (types.empty()) types = rope_members("type");
     if (types.empty()) types = {{"rope_type", "default"}};
@@ -452,9 +452,9 @@ class Settings {
   const ModelConfig& m_;
   const std::string& path_;
   const json& source_;
-  const std::string type_;  // config.json's model_type, else init_from's; "": neither says
+  const std::string type_;  // config.json's model_type, else init_from's; "": unknown
   const bool bamtrain_;     // the folder has bamtrain's own configuration
-  const json defaults_;     // of members that config.json may lack
+  const json defaults_;     // for members that config.json may lack
   NewParts new_;
   const Warn& warn_;
   std::set<std::string> told_;
@@ -463,7 +463,7 @@ class Settings {
 }  // namespace
 
 bool of_formula(const std::string& option, const json& theirs, const json& ours) {
-  // A learned alpha begins there.
+  // For a learned alpha it is only the initial value.
   const bool learned =
       theirs.value("learned", json()) == true && ours.value("learned", json()) == true;
   if (option == "alpha" && learned) return false;
@@ -475,7 +475,7 @@ void check_init_from_settings(const RunConfig& config, NewParts parts, const War
   const json source = source_config(config.init_from.folder);
   std::error_code ignored;
   if (source.is_null()) {
-    // A checkpoint of bamtrain's own says the same in its state.
+    // A checkpoint of bamtrain has the same in its state.
     if (std::filesystem::exists(config.init_from.folder + "/state.json", ignored)) return;
     warn(path + ": not there: what no shape shows of these weights (heads, activation, norms, " +
          "positions) is not compared with the run's model");

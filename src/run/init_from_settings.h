@@ -1,5 +1,5 @@
 #pragma once
-// What config.json of a folder of weights says of its model beside the shapes.
+// What config.json of a folder of weights says about its model, other than shapes.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -8,25 +8,25 @@
 
 namespace bamtrain {
 
-/// What init_from.new names: of this the folder's model has another, on purpose. `prior`: but for
-/// what mixes heads beside it.
+/// The parts named by init_from.new, in which the folder's model differs on purpose. `prior`:
+/// without the mix of heads.
 struct NewParts {
   bool prior = false, scale = false, normalizer = false, mix = false;
 };
 
-/// Whether an option of a mechanism, which a folder and the run have, is one that its formula
-/// reads, not one that says how parameters begin, which of them are trained and which decay.
+/// Whether a mechanism's formula reads this option, which a folder and the run have. Other options
+/// say how parameters are initialized, which of them are trained and which decay.
 bool of_formula(const std::string& option, const nlohmann::json& theirs,
                 const nlohmann::json& ours);
 
-/// Compares config.json of init_from.folder with the run's model, as far as no tensor's shape shows
-/// the difference; that there is neither this nor a checkpoint's state is told by `warn`. Error
-/// (ExitCode::checkpoint) naming file, member and key where the weights would mean something else:
-/// other heads, another activation, another kind of norm. What else differs (a norm's eps, priors,
-/// scale and normalizer with the options that their formulas read, windows, documents, a Llama's
-/// rope) is told by `warn`, each difference once. What bamtrain's own configuration lacks has the
-/// default of the Python code that goes with an export; an option of a mechanism is newer than it
-/// and stands for its value in config_version 1. Sizes: as check_init_from_sizes.
+/// Compares config.json of init_from.folder with the run's model where no tensor's shape shows the
+/// difference. Warns if the folder has neither this file nor a checkpoint's state. Throws Error
+/// (ExitCode::checkpoint) naming file, member and key if the weights would mean something else:
+/// other heads, another activation, another kind of norm. Other differences go to `warn`, once
+/// each: a norm's eps, priors, scale and normalizer with the options that their formulas read,
+/// windows, documents, a Llama's rope. Members missing in bamtrain's own configuration have the
+/// defaults of the Python code that goes with an export. A missing option of a mechanism is newer
+/// than the folder and has its value of config_version 1. check_init_from_sizes compares the sizes.
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn);
 
 }  // namespace bamtrain

@@ -21,7 +21,7 @@ class Sizes {
     if (!found.is_null()) require_same(member, found, tensors);
   }
 
-  /// The shapes of a mechanism's parameters, where both models have it.
+  /// Compares the shapes of a mechanism's parameters if both models have it.
   void shapes(const std::string& place, const json& theirs, const json& ours) const {
     if (!theirs.is_object() || !ours.is_object()) return;
     if (theirs.value("name", json()) != ours.value("name", json())) return;

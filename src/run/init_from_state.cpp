@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What no tensor's shape shows, and without which the weights mean something else.
+/// Keys that no tensor's shape shows, and without which the weights mean something else.
 constexpr std::array kOfWeights = {"model.heads", "model.head_dim", "model.mlp.kind",
                                    "model.norm.kind", "model.embed_scale"};
 
@@ -25,7 +25,7 @@ class Comparison {
   Comparison(std::string path, const json& before, const json& now, const Warn& warn)
       : path_(std::move(path)), before_(before), now_(now), warn_(warn) {}
 
-  /// A key that is no mechanism's.
+  /// Compares a key that is not a mechanism's.
   void key(const std::string& key) const {
     const std::string theirs = text_at(before_, key), ours = text_at(now_, key);
     if (std::find(kOfWeights.begin(), kOfWeights.end(), key) != kOfWeights.end()) {
@@ -35,18 +35,18 @@ class Comparison {
     tell(key, theirs, key, ours);
   }
 
-  /// A mechanism that all layers share.
+  /// Compares a mechanism, for all layers or by layer.
   void mechanism(const std::string& key) const {
     of_layers(key, [this](const std::string& place, const json& theirs, const json& ours) {
       mechanism(place, theirs, place, ours);
     });
   }
 
-  /// What mixes heads is compared by itself, and the prior beside it, its base, with the prior of a
-  /// run without a mix too. `parts`: what is new.
+  /// Compares the mix of heads separately from its base, the prior. The base is also compared with
+  /// the prior of a run without a mix. `parts`: what is new.
   void prior(const std::string& key, NewParts parts) const {
     of_layers(key, [&](const std::string& place, const json& theirs, const json& ours) {
-      // Of these resolved configurations that of a mix has a base.
+      // In resolved configurations, only a mix has a base.
       const bool mixed = ours.contains("base"), was_mixed = theirs.contains("base");
       if ((mixed || was_mixed) && !parts.mix) mechanism(place, theirs, place, ours);
       if (parts.prior) return;
@@ -56,7 +56,7 @@ class Comparison {
   }
 
  private:
-  /// compare(place, theirs, ours) for the mechanism at `key`, or for those of the layers in turn.
+  /// Calls compare(place, theirs, ours) for the mechanism at `key`, or for each layer's in turn.
   template <class Compare>
   void of_layers(const std::string& key, Compare&& compare) const {
     const json *theirs = find_value(before_, key), *ours = find_value(now_, key);
@@ -70,7 +70,7 @@ class Comparison {
     }
   }
 
-  /// By name and options, but for a base.
+  /// Compares name and options, except a base.
   void mechanism(const std::string& their_place, const json& theirs, const std::string& our_place,
                  const json& ours) const {
     const auto tell_option = [&](const std::string& option) {
@@ -79,7 +79,7 @@ class Comparison {
     };
     if (text_at(theirs, "name") != text_at(ours, "name")) return tell_option("name");
     for (const auto& [option, value] : ours.items()) {
-      // An option that the folder's program did not know is as it was before.
+      // An option that the folder's program did not have is as it was before.
       if (!of_formula(option, theirs, ours) || !theirs.contains(option)) continue;
       if (option != "base" && theirs[option] != value) tell_option(option);
     }
@@ -104,7 +104,7 @@ void check_init_from_state(const TrainRun& run, NewParts of, const Warn& warn) {
   if (!std::filesystem::exists(folder + "/state.json", ignored)) return;
   const Checkpoint source = open_checkpoint(folder);
   check_run_state(source);
-  // Numbers that each length gives are compared as such.
+  // Spells out numbers that follow from each training length, so that they are compared.
   const auto spelt_out = [](json config) {
     const json* const T = find_value(config, "data.sequence_length");
     const json* const attention = find_value(config, "model.attention");

@@ -14,21 +14,21 @@ using SourcePlaces = std::map<std::string, WeightsFolder::Place>;
 constexpr const char* kHead = "lm_head.weight";
 const std::string kGpt2Prefix = "transformer.";
 
-/// Of GPT-2's tensors; a layer without its first norm ends them.
+/// Number of GPT-2 layers; the first layer without its first norm ends them.
 int64_t layers_of(const SourcePlaces& tensors, const std::string& prefix) {
   int64_t layers = 0;
   while (tensors.count(prefix + "h." + std::to_string(layers) + ".ln_1.weight") != 0) ++layers;
   return layers;
 }
 
-/// Of GPT-2: that of the mask, not of a linear layer ("attn.c_attn.bias").
+/// For GPT-2: the mask's buffer, not a linear layer's bias ("attn.c_attn.bias").
 bool is_buffer(const std::string& name, bool gpt2) {
   if (!gpt2) return name.ends_with("rotary_emb.inv_freq");
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-/// Part `part` of `t`, which lies in `place`. A tensor that cannot be cut so keeps its own shape,
-/// which no parameter has.
+/// Part `part` of `t`, which is stored in `place`. A tensor that cannot be split keeps its own
+/// shape, which no parameter has.
 SourceTensor part_of(const Gpt2Tensor& t, size_t part, const WeightsFolder::Place& place) {
   std::vector<int64_t> shape = place.entry->shape;
   const auto parts = static_cast<int64_t>(t.parts.size());

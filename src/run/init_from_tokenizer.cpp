@@ -40,15 +40,16 @@ bool is_tokenizer_file(const fs::path& path) {
          ending == ".model" || ending == ".tiktoken";
 }
 
-/// Of the file that an export's tokenizer.json was made from, which has other bytes; "": not said.
+/// SHA-256 of the file that an export's tokenizer.json was made from, whose bytes differ; "" if
+/// missing.
 std::string exported_sha256(const json& tokenizer_config) {
   const json found =
       tokenizer_config.is_object() ? tokenizer_config.value(kTokenizerSha256, json()) : json();
   return found.is_string() ? found.get<std::string>() : "";
 }
 
-/// Whether bamtrain's export wrote this tokenizer_config.json, by what every version of it writes.
-/// The tokenizer.json with it is then written anew, and its digest is not that of the shards'.
+/// Whether bamtrain's export wrote this tokenizer_config.json, judged by members that every version
+/// writes. Then tokenizer.json was rewritten, and its digest is not that of the shards.
 bool is_of_export(const json& tokenizer_config) {
   static const json kWritten = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                                 {"add_eos_token", false},
@@ -62,7 +63,7 @@ bool is_of_export(const json& tokenizer_config) {
   return true;
 }
 
-/// That of the tokenizer's file in the model card of an export; "": not said.
+/// SHA-256 of the tokenizer's file in the model card of an export; "" if missing.
 std::string card_sha256(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "";
@@ -78,7 +79,7 @@ std::string card_sha256(const std::string& path) {
   return is_digest ? found : "";
 }
 
-/// One more than the highest id of an export's tokenizer.json; 0: it has none.
+/// One more than the highest id in an export's tokenizer.json; 0 if it has no ids.
 int64_t ids_in(const std::string& path) {
   const json tokenizer = json_in(path, kMaxTokenizerJson);
   const json* const vocab = find_value(tokenizer, "model.vocab");
@@ -91,11 +92,11 @@ int64_t ids_in(const std::string& path) {
   return ids;
 }
 
-/// What a folder tells of its tokenizer.
+/// What a folder says about its tokenizer.
 struct FolderTokenizer {
-  std::set<std::string> sha256;  // that stand for it
-  bool tells = false;            // false: others may too
-  int64_t ids = 0;               // of one that does not tell; 0: not known
+  std::set<std::string> sha256;  // digests that identify it
+  bool tells = false;            // false: other digests are possible
+  int64_t ids = 0;               // number of ids if `tells` is false; 0: unknown
 };
 
 FolderTokenizer tokenizer_in(const std::string& folder) {

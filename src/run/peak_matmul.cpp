@@ -18,11 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A host's products, of 2 256^3 FLOPs per thread: each takes less than a millisecond, and many end
-/// before another program gets a core.
+/// For a host. Products have 2 * 256^3 FLOPs per thread: each takes less than a millisecond, so
+/// many finish before another program gets a core.
 constexpr auto kHostTime = std::chrono::milliseconds(50);
-/// A device's. It is fed from afar: a product has to be long beside a launch, which takes
-/// microseconds.
+/// For a device. A product has to be long compared to a launch, which takes microseconds.
 constexpr int64_t kDeviceSizes[] = {1024, 2048, 4096, 8192};
 constexpr double kLongProduct = 1e-3;  // seconds
 constexpr int kDeviceProducts = 4;
@@ -31,14 +30,14 @@ int64_t host_size() {
   return ceil_div(static_cast<int64_t>(256 * std::cbrt(max_threads())), 64) * 64;
 }
 
-/// Products of two matrices (size, size), one after the other. Error where the memory has no room
-/// for three of them.
+/// Products of two matrices (size, size), one after another. Throws Error if memory has no room for
+/// three of them.
 class Products {
  public:
   Products(Backend& backend, Dtype activations, int64_t size) : backend_(backend), size_(size) {
     for (Tensor* t : {&x_, &w_, &y_}) arena_.add("matrix", t, activations, {size, size});
     arena_.commit(backend.memory());
-    // Untouched memory would be one page of zeros, read over and over.
+    // Untouched memory would be a single page of zeros, read again and again.
     for (const Tensor& t : {x_, w_}) {
       HostCopy host(backend, t, HostCopy::Contents::undefined);
       for (int64_t c = 0; c < size; ++c) put(host.tensor(), c, static_cast<double>(c % 13 - 6));
@@ -49,7 +48,7 @@ class Products {
       }
       host.upload();
     }
-    seconds_of_one();  // prepares the product, and wakes the threads
+    seconds_of_one();  // prepares the product and wakes the threads
   }
   double flops() const { return 2.0 * static_cast<double>(size_ * size_ * size_); }
   double seconds_of_one() {

@@ -36,8 +36,7 @@ bool exists(const std::string& path) {
   return found;
 }
 
-/// Something that is in a run's folder beside the lock, which a run that was refused leaves; none
-/// where there is nothing.
+/// An entry of a run's folder other than the lock, which a refused run leaves; empty if none.
 std::optional<std::string> content_of(const std::string& folder) {
   std::error_code error;
   std::optional<std::string> found;
@@ -70,8 +69,8 @@ std::string join_names(const std::vector<std::string>& names) {
   return out;
 }
 
-/// Of the keys that differ and must not, takes out those that say how long the run is, where the
-/// steps already done do not depend on it. Error (ExitCode::config) where they do.
+/// Removes the keys of the run's length from `refused` if the steps already done do not depend on
+/// them. Throws Error (ExitCode::config) if they do.
 void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn& note,
                   std::vector<std::string>* refused) {
   const auto is_length = [](const std::string& key) {
@@ -82,14 +81,15 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn&
   const nlohmann::json steps_before = before["/train/steps"],
                        decay_before = before["/schedule/decay_steps"];
   if (!steps_before.is_number_integer() || !decay_before.is_number_integer()) return;
-  // These may be allowed to change, but the steps already done must not depend on them.
+  // checkpoint.allow_change may permit these keys to change. Then the comparison below does not
+  // hold.
   const nlohmann::json version = before["/config_version"];
   if (version.is_number_integer() &&
       !have_same_defaults(version.get<int64_t>(), run.config.config_version)) {
     return;
   }
   for (const char* key : {"/schedule/name", "/schedule/warmup_steps", "/schedule/decay_shape"}) {
-    // Older checkpoints know no decay_shape.
+    // Older checkpoints lack decay_shape.
     if (before.contains(key) && before[key] != now[key]) return;
   }
   const RunConfig& c = run.config;
@@ -125,7 +125,7 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn&
 /// "a.b: 1 -> 2, c: 3 -> 4 and 5 more".
 std::string differences(std::vector<std::string> keys, const nlohmann::json& before,
                         const nlohmann::json& now) {
-  // Of a mechanism that is another one its name says more than its options.
+  // For a replaced mechanism, the name says more than the options.
   std::stable_partition(keys.begin(), keys.end(),
                         [](const std::string& key) { return key.ends_with(".name"); });
   constexpr size_t kMost = 4;
@@ -138,8 +138,8 @@ std::string differences(std::vector<std::string> keys, const nlohmann::json& bef
   return join_names(out) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-/// Why checkpoint.allow_change cannot let these keys change, and which it is for; empty where it
-/// can.
+/// Why checkpoint.allow_change cannot permit these keys to change, and which keys it is for; empty
+/// if it can.
 std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& checkpoint,
                       const Trainer& trainer) {
   for (const char* key : {"train.tokens_per_step", "data.sequence_length"}) {
@@ -159,7 +159,7 @@ std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& ch
   return "";
 }
 
-/// Parameters, and moments, to their initial values, or to those that init_from names.
+/// Sets parameters and optimizer state to initial values, or to those of init_from.
 nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progress) {
   trainer.initialize();
   const std::string& folder = run.config.init_from.folder;
@@ -212,7 +212,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
     }
     return std::nullopt;
   }
-  // A folder: the start of this run, unless the run has already gone on from there.
+  // A folder is where this run starts, unless the run has already continued from it.
   if (!exists(c.checkpoint.resume)) {
     const std::string meant = closest_match(c.checkpoint.resume, {"auto", "never"});
     throw Error(ExitCode::checkpoint, "checkpoint.resume",
@@ -275,7 +275,7 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   require_count(data, "windows", "data.windows", trainer.sequences_per_step());
 }
 
-/// The folder outside out_dir from which the run once started; "" where there is none.
+/// The folder outside out_dir that the run once started from; "" if there is none.
 std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
   const fs::path folder = canonical(checkpoint.folder);
   if (exists(c.out_dir) && are_same(folder.parent_path(), c.out_dir)) {
@@ -307,7 +307,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
     try {
       read_tensors(weights, state.model(trainer.layout()));
-    } catch (const Error& e) {  // another model, which checkpoint.allow_change let pass
+    } catch (const Error& e) {  // another model, which checkpoint.allow_change permitted
       throw e.or_else("begin a run of its own from these weights, with init_from.folder");
     }
     read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),

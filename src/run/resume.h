@@ -1,5 +1,5 @@
 #pragma once
-// Where a run continues.
+// Decides where a run continues.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -12,42 +12,42 @@
 
 namespace bamtrain {
 
-/// Whether there is something at the path of out_dir. Error (io) where that cannot be looked at.
+/// Whether the path of out_dir exists. Throws Error (io) if that cannot be determined.
 bool out_dir_exists(const std::string& out_dir);
 
-/// Error (io) where anything but its lock is in a folder that this run has made, since
-/// find_checkpoint found none there: another run was in it meanwhile.
+/// Throws Error (io) if a folder that this run has created contains anything but its lock.
+/// find_checkpoint found no folder there, so another run was in it in the meantime.
 void require_untouched(const std::string& out_dir);
 
-/// The checkpoint to continue from, as checkpoint.resume asks; none: the run starts afresh. Error
-/// (config, checkpoint): there is something else than it expects; (io): folders that cannot be
-/// looked at.
+/// The checkpoint to continue from, according to checkpoint.resume; empty if the run starts afresh.
+/// Throws Error (config, checkpoint) if it finds something other than expected; (io) if folders
+/// cannot be read.
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn);
 
-/// Error (config): the run has settings that the checkpoint's steps do not allow; (data): other
-/// data; (checkpoint): counts that are not those of its steps. `note` is told what was compared.
-/// REQUIRES: find_checkpoint gave it; the trainer's data are open.
+/// Throws Error (config) if the run has settings that the checkpoint's steps do not allow; (data)
+/// for other data; (checkpoint) for counts that do not match its steps. What was compared goes to
+/// `note`. REQUIRES: find_checkpoint returned it; the trainer's data are open.
 void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
                 const Warn& note);
 
 struct Beginning {
   int64_t step = 0;
-  int64_t optimizer_steps = 0;  // before the run's first, of moments that init_from has taken
+  int64_t optimizer_steps = 0;  // seen by optimizer state from init_from, before the run's first
   // Known to rank 0:
-  std::string checkpoint;           // its folder; empty: the run starts afresh
-  std::string started_from;         // the folder outside out_dir from which it once started, or ""
+  std::string checkpoint;           // its folder; empty: starts afresh
+  std::string started_from;         // folder outside out_dir that the run once started from, or ""
   nlohmann::json initialized_from;  // see run/init_from.h; null: initial values
-  nlohmann::json best;              // see run/saves.h; null: none
+  nlohmann::json best;              // see run/saves.h; null: no best checkpoint
 };
 
-/// Master weights, moments and step of the checkpoint that find_checkpoint finds on all processes;
-/// step 0 where the run starts afresh, with the initial values or those of init_from. Collective.
-/// Error (config): the run has settings that the checkpoint's steps do not allow; as
-/// find_checkpoint and read_init_from.
+/// Loads master weights, optimizer state and step of the checkpoint from find_checkpoint on all
+/// processes. If the run starts afresh: step 0, with initial values or those of init_from.
+/// Collective. Throws Error (config) if the run has settings that the checkpoint's steps do not
+/// allow; and as find_checkpoint and read_init_from.
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress);
 
-/// In place of the master weights those of the checkpoint in `folder`, which rank 0 reads, on all
-/// processes. Collective. Error (checkpoint, io).
+/// Replaces the master weights on all processes by those of the checkpoint in `folder`, which rank
+/// 0 reads. Collective. Throws Error (checkpoint, io).
 void read_master_weights(const std::string& folder, Communicator& comm, Trainer& trainer);
 
 }  // namespace bamtrain

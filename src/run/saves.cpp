@@ -23,7 +23,7 @@ namespace {
 
 const char* mode_of(const CheckpointConfig& c) { return c.best_is_highest ? "max" : "min"; }
 
-/// On what the metric is measured: values on something else do not compare.
+/// What the metric is measured on; values on something else cannot be compared.
 nlohmann::json measured_on(const RunConfig& c) {
   const std::string& metric = c.checkpoint.best_metric;
   const std::string result = metric.substr(0, metric.rfind('/'));
@@ -36,7 +36,7 @@ nlohmann::json measured_on(const RunConfig& c) {
   return validation_values(c);
 }
 
-/// Whether the run measures checkpoint.best at a step wherever it is stopped (train.stop_at).
+/// Whether the run measures checkpoint.best at this step, wherever it stops (train.stop_at).
 bool is_measured_at(const RunConfig& c, int64_t step) {
   const std::string& metric = c.checkpoint.best_metric;
   const std::string result = metric.substr(0, metric.rfind('/'));
@@ -48,7 +48,7 @@ bool is_measured_at(const RunConfig& c, int64_t step) {
   return step == c.train.steps || (every > 0 && step % every == 0);
 }
 
-/// Why the checkpoint of a step is none that results could be of; empty: it is one.
+/// Why the results cannot come from the checkpoint of this step; empty if they can.
 std::string not_to_be_had(const std::string& out_dir, int64_t step) {
   if (!has_checkpoint(out_dir, step)) return "is not in " + out_dir;
   try {
@@ -98,11 +98,12 @@ std::optional<int64_t> Saves::best_step() const {
 
 bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::json validation) {
   const bool highest = run_.config.checkpoint.best_is_highest;
-  // Where it is stopped a run has results of the best that it would have had, or else of the last.
+  // Where a run is stopped, its results come from the best checkpoint of the full run so far, or
+  // else from the last.
   const bool at_stop = !is_measured_at(run_.config, step), counts = !best_ || !at_stop;
   const bool better = std::isfinite(value) && counts &&
                       (!best_ || (highest ? value > best_->value : value < best_->value));
-  // Other ranks do not know what was best.
+  // Only rank 0 knows the best value so far.
   const bool best = comm.any(comm.rank() == 0 && better);
   if (best) best_ = {step, value, std::move(validation), at_stop};
   return best;
@@ -165,7 +166,7 @@ void Saves::prune_here(bool seen) const {
 }
 
 Error Saves::explained(const NonfiniteStep& e) const {
-  // With a finite loss it is the gradient of this step that is none.
+  // If the loss is finite, it is this step's gradient that is not.
   if (newest_ == 0 || e.result.step != newest_ + 1 || std::isfinite(e.result.loss)) {
     return e.and_then(way_back());
   }

@@ -1,5 +1,5 @@
 #pragma once
-// The checkpoints that a run leaves.
+// The checkpoints that a run writes.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -12,39 +12,38 @@
 
 namespace bamtrain {
 
-/// Writes checkpoints to out_dir and removes old ones. Parameters can be finite and have diverged
-/// all the same: the next loss is then none, and nobody can go on from them. So a checkpoint is one
-/// of the checkpoint.keep that stay once a loss of its parameters was seen; until then one more
-/// stays.
+/// Writes checkpoints to out_dir and removes old ones. Finite parameters may have diverged all the
+/// same: then the next loss is NaN, and nobody can resume from them. So a checkpoint counts towards
+/// checkpoint.keep only once a finite loss of its parameters was seen. Until then one more
+/// checkpoint is kept.
 class Saves {
  public:
-  /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it. A best checkpoint that
-  /// is not there any more, or damaged, is named in a call of `warn`. Error (io): what the system
-  /// cannot read now.
+  /// `run`, `beginning` and `lock` (set on rank 0) must outlive it. A missing or damaged best
+  /// checkpoint goes to `warn`. Throws Error (io) if the system cannot read it now.
   Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn);
 
-  /// `seen`: whether these parameters had a finite loss. Collective, as the others. Error (io,
-  /// nonfinite); nothing is written or removed where the lock is not held any more.
+  /// `seen`: whether these parameters had a finite loss. Collective, like the others. Throws Error
+  /// (io, nonfinite). Writes and removes nothing if the lock is no longer held.
   void write(Trainer& trainer, Communicator& comm, int64_t step, bool seen);
-  /// Steps up to `step` had a finite loss.
+  /// Reports a finite loss for all steps up to `step`.
   void finite_until(Communicator& comm, int64_t step);
-  /// Whether `value` of checkpoint.best.metric, after `step` steps, is the best so far, which is
-  /// then to be written; nothing is better than what is not finite. `validation`: what the pass
-  /// after that step gave, null without one. The same on all processes.
-  /// REQUIRES: the config names a metric.
+  /// Whether `value` of checkpoint.best.metric, after `step` steps, is the best so far; its
+  /// checkpoint must then be written. Non-finite values are never best. `validation`: the result of
+  /// the pass after that step, null without one. The same on all processes. REQUIRES: the config
+  /// names a metric.
   bool is_best(Communicator& comm, int64_t step, double value, nlohmann::json validation);
-  /// The step of the checkpoint at which it was best, on rank 0; none: it was not measured yet.
+  /// The step of the best checkpoint, on rank 0; empty if nothing was measured yet.
   std::optional<int64_t> best_step() const;
-  /// That checkpoint's `validation`, on rank 0. REQUIRES: best_step() is one.
+  /// That checkpoint's `validation`, on rank 0. REQUIRES: best_step() has a value.
   const nlohmann::json& best_validation() const { return best_->validation; }
 
-  /// Removes what is not to stay, and what a process that died has left. `seen`: as write.
+  /// Removes checkpoints that are not kept, and leftovers of killed processes. `seen`: as in write.
   void prune(Communicator& comm, bool seen);
 
-  /// On rank 0: the failure of a step, with what to do then, and where the newest checkpoint has
+  /// On rank 0: the failure of a step, with what to do next, also if the newest checkpoint has
   /// diverged.
   Error explained(const NonfiniteStep& e) const;
-  /// On rank 0: from where a run that failed goes on, for the end of a remedy.
+  /// On rank 0: where to resume a failed run, for the end of a remedy.
   std::string way_back() const;
 
  private:
@@ -54,18 +53,18 @@ class Saves {
     int64_t step = 0;
     double value = 0;
     nlohmann::json validation;
-    bool at_stop = false;  // of a step where the run measures it only because it stops there
+    bool at_stop = false;  // at a step that is measured only because the run stops there
   };
 
   const TrainRun& run_;
   const Beginning& beginning_;
   const FolderLock* lock_;
   Warn warn_;
-  int64_t newest_;            // its step; 0: none
+  int64_t newest_;            // its step; 0: no checkpoint
   std::string folder_;        // known to rank 0
-  bool seen_ = false;         // whether a loss of the newest was
+  bool seen_ = false;         // whether a loss of the newest was seen
   std::optional<Best> best_;  // known to rank 0
-  nlohmann::json of_;         // what the best is measured on; rank 0's
+  nlohmann::json of_;         // what the best is measured on; set on rank 0
 };
 
 }  // namespace bamtrain

@@ -21,7 +21,7 @@ constexpr std::string_view kEarly =
 enum class Obey { before_steps, noted, after_steps };
 std::atomic<Obey> g_obey = Obey::before_steps;
 std::atomic<bool> g_stop = false;
-bool g_interrupted = false;  // by a SIGINT that was noted; of the waiting thread alone
+bool g_interrupted = false;  // whether a SIGINT was noted; used only by the waiting thread
 
 sigset_t stop_signals() {
   sigset_t set;
@@ -33,7 +33,7 @@ sigset_t stop_signals() {
   return set;
 }
 
-/// Ends the process as the signal does by default.
+/// Ends the process by the signal's default action.
 void die_of(int signal) {
   std::signal(signal, SIG_DFL);
   sigset_t set;
@@ -53,7 +53,7 @@ void obey(int signal, bool announced) {
   }
   if (announced) {
     const std::string_view text = how == Obey::before_steps ? kEarly : kStoppedLate;
-    // A message that cannot be written is lost: there is nobody to tell.
+    // If the message cannot be written, there is nobody to tell.
     [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
   }
   ::_exit(static_cast<int>(ExitCode::interrupted));
@@ -63,7 +63,7 @@ void obey(int signal, bool announced) {
 
 void take_stop_signals() {
   std::signal(SIGPIPE, SIG_IGN);
-  // One of several processes leaves it to the launcher to say so, once.
+  // With several processes, the launcher reports it, once.
   const bool announced = !detect_launch().parallel();
   const sigset_t set = stop_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);

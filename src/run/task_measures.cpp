@@ -41,7 +41,7 @@ TaskShare share_of(Communicator& comm) {
 
 const Tensor kNoMasters;
 
-/// What a task of texts refuses, said of the key that asked for it.
+/// An error of a task of texts, with the config key that caused it.
 Error at_entry(const Error& e, const std::string& entry) {
   const std::string key = key_in_braces(e.where());
   return key.empty() ? e.with("which " + entry + " asks for") : e.at(entry + "." + key);
@@ -54,7 +54,7 @@ struct TaskMeasures::Part {
   std::string result;
   std::function<ordered_json(const ScoredModel&, TaskSet, const TaskShare&, const TaskProgress&)>
       score;
-  int64_t length = 0;  // of a task that is trained
+  int64_t length = 0;  // for a task that is trained
 };
 
 TaskMeasures::TaskMeasures(const RunConfig& config, Backend& backend) : config_(config) {
@@ -145,7 +145,7 @@ ordered_json TaskMeasures::measure(const Trainer& trainer, Backend& beside, Comm
     for (const Part& part : parts_of_entry(i)) {
       ordered_json row =
           part.score(model, TaskSet::select, share_of(comm), line.progress(part.result));
-      row.erase("answers");  // of single lines of a file: results.json has them
+      row.erase("answers");  // one per line of a file; results.json has them
       out[part.result] = std::move(row);
     }
   }
@@ -162,7 +162,7 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
   Arena arena;
   Tensor master_weights;
   arena.add("weights.masters", &master_weights, backend.parameter_dtype(), {layout.elements()});
-  std::string weights;  // what identifies them
+  std::string weights;  // their SHA-256
   int64_t step = 0;
   run_on_all_ranks(comm, [&] { arena.commit(backend.memory()); });
   {
@@ -180,7 +180,7 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
   const ScoredModel model = this->model(backend, master_weights);
   const ProgressLine line(first);
   for (size_t i = 0; i < texts_.size(); ++i) {
-    ordered_json of;  // what results are of, which rank 0 compares and writes
+    ordered_json of;  // the settings of the results, which rank 0 compares and writes
     run_on_rank_zero(comm, [&] {
       if (const TextEvaluation* texts = texts_[i].get()) {
         of = texts->facts();  // reads files
@@ -229,7 +229,7 @@ int64_t TaskMeasures::bytes(size_t entry, const ScoredModel& model) const {
 
 namespace {
 
-/// Runs f, whose errors are of the memory that an entry takes.
+/// Runs f, whose errors concern the memory of an entry.
 template <class F>
 void of_entry(size_t entry, F&& f) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// What eval.tasks asks for, while a run trains and at its end.
+// Runs the evaluations of eval.tasks, during training and at its end.
 
 #include <cstdint>
 #include <functional>
@@ -19,38 +19,38 @@ namespace bamtrain {
 
 class TaskMeasures {
  public:
-  /// Reads the files that entries name. Error naming the entry: (ExitCode::config) what could not
-  /// be measured, and what the files are not, as open_text_evaluation, open_tokenizer.
+  /// Reads the files that entries name. Throws Error naming the entry: (ExitCode::config) if it
+  /// could not be measured; for files as open_text_evaluation and open_tokenizer.
   TaskMeasures(const RunConfig& config, Backend& backend);
 
-  /// Whether an entry's turn is after `step` steps.
+  /// Whether an entry is due after `step` steps.
   bool due(int64_t step) const;
 
-  /// The entries whose turn it is, on sequences drawn for this: {"copy@64": as score_task, ...}, by
-  /// a backend on the trainer's device that is not the trainer's. Collective, on all processes the
-  /// same.
+  /// Measures the entries that are due, on sequences drawn for this: {"copy@64": as score_task,
+  /// ...}. `beside` is a backend on the trainer's device other than the trainer's own. Collective;
+  /// the result is the same on all processes.
   nlohmann::ordered_json measure(const Trainer& trainer, Backend& beside, Communicator& comm,
                                  int64_t step) const;
 
-  /// All entries, of the checkpoint in `folder`, which rank 0 reads. What `results`, rank 0's, has
-  /// of these weights already is not measured again; each result is on the disk before the next
-  /// begins. `tell` gets a line for each, on rank 0. Collective. Error (checkpoint, io, device).
+  /// Measures all entries with the checkpoint in `folder`, which rank 0 reads. Skips what `results`
+  /// (rank 0's) already has for these weights. Each result is on disk before the next one begins.
+  /// `tell` gets a line for each, on rank 0. Collective. Throws Error (checkpoint, io, device).
   void measure_at_end(Backend& backend, Communicator& comm, const std::string& folder,
                       Results* results, const std::function<void(const std::string&)>& tell) const;
 
-  /// Memory of the evaluation of the entries, beside that of the steps (while a run trains) and
-  /// after it, with the master_weights (at its end).
+  /// Memory of the entries' evaluation: `beside` in addition to the steps' memory, during training;
+  /// `after` at the end of the run, including the master_weights.
   struct Memory {
     int64_t beside = 0, after = 0;
-    std::vector<int64_t> of_entries = {};  // after it; `after` is the most of them
+    std::vector<int64_t> of_entries = {};  // by entry, at the end; `after` is the maximum
   };
-  /// Error (ExitCode::device) at an entry whose sizes overflow.
+  /// Throws Error (ExitCode::device) for an entry whose sizes overflow.
   Memory memory(Backend& backend) const;
-  /// Error (ExitCode::device) at the entry that asks for more at the run's end than the backend
-  /// has.
+  /// Throws Error (ExitCode::device) for the entry that needs more memory at the run's end than the
+  /// backend has.
   static void check_fits(const Memory& memory, Backend& backend);
 
-  /// What the entries' files are, which all processes must have alike.
+  /// The identity of the entries' files, which must be the same on all processes.
   std::vector<Fact> facts() const;
 
  private:
@@ -61,12 +61,11 @@ class TaskMeasures {
   ScoredModel model(Backend& backend, const Tensor& master_weights) const;
 
   const RunConfig& config_;
-  std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;  // by path as given
-  std::vector<std::unique_ptr<TextEvaluation>> texts_;  // of each entry; null: it has none
+  std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;  // by path in the config
+  std::vector<std::unique_ptr<TextEvaluation>> texts_;  // of each entry; null: not of texts
 };
 
-/// " exact match 0.5000 +- 0.0500 loss 0.6931": the numbers of a row that have an error beside
-/// them.
+/// " exact match 0.5000 +- 0.0500 loss 0.6931": the numbers of a row that have an error.
 std::string numbers_line(const nlohmann::ordered_json& row);
 
 }  // namespace bamtrain

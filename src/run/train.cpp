@@ -39,24 +39,25 @@ void make_out_dir(const std::string& path) {
   }
 }
 
-/// Error where what the run writes last cannot be written, which would show after all the work.
+/// Throws Error if the run's last file cannot be written, which would otherwise show after all the
+/// work.
 void check_last_result(const std::string& path) {
   if (path.empty()) return;
   try {
-    const AtomicFile tried(path);  // and never committed
+    const AtomicFile tried(path);  // never committed
   } catch (const Error& e) {
     throw e.or_else("move what is there elsewhere");
   }
 }
 
-/// Likewise of results.json, which what is there joins.
+/// Likewise for results.json, whose existing content is kept.
 void check_results(const RunConfig& c) {
   const std::string path = c.out_dir + "/" + kResultsFile;
   check_last_result(path);
   const Results readable(path);
 }
 
-/// Error where the processes' shards are not the same.
+/// Throws Error if the processes have different shards.
 void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
   std::vector<Fact> facts;
@@ -73,8 +74,8 @@ void compare_data(Communicator& comm, const Trainer& trainer) {
   require_agreement(comm, facts);
 }
 
-/// Compares the run's shards with their manifests beside the steps; null where there is nothing to
-/// compare, on all processes alike.
+/// Compares the run's shards with their manifests in the background. Null on all processes if there
+/// is nothing to compare.
 std::unique_ptr<ShardCheck> start_check(Communicator& comm, const Trainer& trainer, int64_t step) {
   std::vector<std::shared_ptr<const ShardSet>> sets;
   for (const Sequences* data : {&trainer.training_data(), trainer.validation_data()}) {
@@ -87,8 +88,8 @@ std::unique_ptr<ShardCheck> start_check(Communicator& comm, const Trainer& train
   return check;
 }
 
-/// Ends the run where a process has found a shard that is not as its manifest says. Whether all
-/// were compared, which it tells.
+/// Ends the run if a process has found a shard that does not match its manifest. Returns whether
+/// all were compared, and then prints it.
 bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progress) {
   run_on_all_ranks(comm, [&] { check.require_good(); });
   if (comm.any(!check.passed())) return false;
@@ -98,15 +99,14 @@ bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progres
   return true;
 }
 
-/// Whether any process was asked to stop. The trigger file is obeyed once.
+/// Whether any process was asked to stop. The trigger file counts once.
 bool stop_requested(Communicator& comm, const std::string& out_dir) {
   bool stop = stop_signalled();
   if (comm.rank() == 0) stop |= take_trigger_file(out_dir);
   return comm.any(stop);
 }
 
-/// The number that a line of metrics.jsonl has under the name of a metric (train/metric_name.h);
-/// none where it has none.
+/// The value of a metric (train/metric_name.h) in a line of metrics.jsonl; empty if missing.
 std::optional<double> metric_of(const nlohmann::ordered_json& line, const std::string& metric) {
   const size_t slash = metric.rfind('/');
   if (slash == std::string::npos) return std::nullopt;
@@ -127,7 +127,7 @@ void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& pro
   }
 }
 
-/// Ends the run together: on all processes the loss is the same.
+/// Ends the run on all processes, which have the same loss.
 void require_finite(const ClusteredMean& loss, int64_t step, const Saves& saves,
                     Communicator& comm) {
   if (std::isfinite(loss.mean)) return;
@@ -148,7 +148,7 @@ void put_validation(nlohmann::ordered_json* line, const Validation& pass) {
   (*line)["validation_exact_match"] = pass.scores->exact.mean;
 }
 
-/// The validation pass of a line of metrics.jsonl, as a result; null where it has none.
+/// The validation pass in a line of metrics.jsonl, as a result; null if it has none.
 nlohmann::ordered_json validation_of(const nlohmann::ordered_json& line) {
   nlohmann::ordered_json numbers;
   for (const char* number : {"loss", "loss_error", "accuracy", "exact_match"}) {
@@ -159,7 +159,7 @@ nlohmann::ordered_json validation_of(const nlohmann::ordered_json& line) {
   return numbers;
 }
 
-/// A run that has ended puts it there; null: it has none.
+/// Writes the validation of a finished run to results.json; null: no validation.
 void write_validation(const TrainRun& run, nlohmann::ordered_json numbers) {
   Results results(run.config.out_dir + "/" + kResultsFile);
   results.set_run(run.config.name, run.resolved);
@@ -174,15 +174,16 @@ void write_validation(const TrainRun& run, nlohmann::ordered_json numbers) {
   results.write();
 }
 
-/// Of a run that had ended before: the validation that results.json does not have, or has of other
-/// settings, by the checkpoint that the results are of. The trainer has its parameters then.
+/// For a finished run: computes the validation if results.json lacks it or has it for other
+/// settings. Uses the checkpoint that the results come from. The trainer has that checkpoint's
+/// parameters afterwards.
 void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, const Saves& saves,
                     int64_t end, Progress& progress) {
   int64_t step = end;
-  bool wanted = false;  // both known to rank 0
+  bool wanted = false;  // known to rank 0, like step
   run_on_rank_zero(comm, [&] {
     Results results(run.config.out_dir + "/" + kResultsFile);
-    results.set_run(run.config.name, run.resolved);  // which drops those of another model
+    results.set_run(run.config.name, run.resolved);  // drops those of another model
     wanted = !results.has(kValidationResult, validation_values(run.config));
     step = saves.best_step().value_or(end);
   });
@@ -203,7 +204,7 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   });
 }
 
-/// Whether checkpoint.best names a number of eval.tasks.
+/// Whether checkpoint.best names a metric of eval.tasks.
 bool is_best_by_task(const RunConfig& c) {
   const std::string& metric = c.checkpoint.best_metric;
   return !metric.empty() && !metric.starts_with(std::string(kValidationResult) + "/");
@@ -213,16 +214,16 @@ bool is_best_by_task(const RunConfig& c) {
 
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const RunConfig& c = run.config;
-  // Every process computes, and measures while the others do: the rate of all is what they share.
+  // All processes measure at the same time, so that each sees the rate that it gets in training.
   const auto measure = [&] {
     return measure_peak_matmul(backend, activation_dtype(c.train.precision)) * comm.size();
   };
   std::optional<Trainer> made;
   double rate = 0;
-  int64_t tasks = 0;  // bytes
+  int64_t tasks = 0;  // in bytes
   run_on_all_ranks(comm, [&] {
     if (run.tasks != nullptr) {
-      // Plans, before the one that the backend works by.
+      // Makes plans of its own, so it comes before the plan that the backend works with.
       const TaskMeasures::Memory memory = run.tasks->memory(backend);
       TaskMeasures::check_fits(memory, backend);
       tasks = memory.beside;
@@ -247,8 +248,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
                "; the slowest sets the pace, and the bits are those of no single kind");
   }
   TrainResult result;
-  // A run that is refused leaves no folder behind: where none is, restore has nothing to find in
-  // it.
+  // A refused run must not create a folder. If there is no folder, restore finds nothing in it.
   run_on_rank_zero(comm, [&] {
     if (out_dir_exists(c.out_dir)) result.lock = std::make_unique<FolderLock>(c.out_dir);
   });
@@ -256,15 +256,15 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const int64_t resumed = beginning.step;
   result.step = resumed;
   result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);
-  // Nothing was written so far. A signal that one rank has noted stops all of them here; one that
-  // ends a rank keeps the others from passing.
+  // Nothing has been written yet. A signal noted by one rank stops all of them here. One that ends
+  // a rank keeps the others from passing.
   defer_stop_signals();
   result.interrupted = comm.any(stop_signalled());
   if (result.interrupted) return result;
 
   const auto note_warning = [&notes](const std::string& text) { notes.note("warning: " + text); };
   std::optional<Logs> logs;
-  double seconds_before = 0;  // of the run's earlier parts; known to rank 0
+  double seconds_before = 0;  // duration of the run's earlier parts; known to rank 0
   run_on_rank_zero(comm, [&] {
     if (!result.lock) {
       make_out_dir(c.out_dir);
@@ -292,7 +292,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       warn(text);
     }
   });
-  // Of a run that has ended the last validation pass has seen the parameters.
+  // In a finished run, the last validation pass has seen the parameters.
   saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
   DataWait data_wait;
@@ -305,7 +305,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const int64_t done = step + 1;
     const bool last = done == end;
     const bool of_tasks = run.tasks != nullptr && run.tasks->due(done);
-    // The results at the end are all of the best checkpoint: one that tasks choose is validated.
+    // All final results come from the best checkpoint. So a step is validated if a task may make it
+    // the best.
     const bool evaluate =
         last || (c.eval.every > 0 && done % c.eval.every == 0) || (of_tasks && is_best_by_task(c));
     const bool sample =
@@ -316,7 +317,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     result.step = done;
     result.interrupted = !last && stop_requested(comm, c.out_dir);
     bool save_now = last || due || result.interrupted;
-    // A device works on while nobody asks for results.
+    // A device continues to work while nobody reads results.
     const bool read =
         on_host || logged || sample || save_now || trainer.in_flight() == Trainer::kMaxInFlight;
     if (!read) continue;
@@ -342,7 +343,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = progress.total_seconds();
     if (logged) line["data_wait"] = data_wait.take_mean();
-    bool seen = false;  // a loss of the parameters as they are now
+    bool seen = false;  // whether a loss of the current parameters was computed
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {
         const ClusteredMean& loss = pass->loss;
@@ -359,7 +360,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         progress.note(fmt::format("step {} validation loss {:.4f}{} perplexity {:.2f}{}{}", done,
                                   loss.mean, plus_minus(loss.error, 4), std::exp(loss.mean),
                                   plus_minus(loss.error_of_exp(), 2), scores));
-        // A device is seldom shared, and has no memory to spare for it now.
+        // A device is seldom shared, and now has no spare memory.
         if (on_host && !last) progress.take_peak_matmul(measure());
       }
     }

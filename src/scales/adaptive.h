@@ -1,7 +1,7 @@
 #pragma once
-// t_i = delta + beta_i log(n_i + 1)^gamma_i with beta = softplus(u) and gamma = g tanh(w), where u
-// and w are gates: products of the attention's input with a column each per head (ASEntmax,
-// equations 8 and 9; ASSMax with softmax).
+// t_i = delta + beta_i log(n_i + 1)^gamma_i with beta = softplus(u) and gamma = g tanh(w). u and w
+// are gates: products of the attention's input with one column each per head (ASEntmax, equations 8
+// and 9; ASSMax with softmax).
 
 #include <cmath>
 
@@ -17,7 +17,7 @@ struct Adaptive {
 
   BAMTRAIN_HD explicit Adaptive(const FormulaConstants& c) : delta(c.of[0]), g(c.of[1]) {}
   BAMTRAIN_HD static double log_length(int64_t n) { return log(static_cast<double>(n) + 1); }
-  /// t of a row that sees n keys, of its gates u and w.
+  /// t of a row that sees n keys, from its gates u and w.
   BAMTRAIN_HD double value(const double* gates, int64_t n) const {
     const double u = gates[0], w = gates[1];
     return delta + softplus(u) * pow(log_length(n), g * tanh(w));

@@ -1,13 +1,13 @@
 #pragma once
-// A learned scale for every head and number of visible keys: t_i = t[h][n_i - 1] (Nakanishi 2025;
-// ASEntmax, appendix F.1). Without a window and in one document that is one per position.
+// A learned scale per head and number of visible keys: t_i = t[h][n_i - 1] (Nakanishi 2025;
+// ASEntmax, appendix F.1). Without a window and within one document that is one per position.
 
 #include "core/host_device.h"
 #include "scales/scale.h"
 
 namespace bamtrain {
 
-/// Parameter t (H, lengths); constant 0: lengths.
+/// Parameter: t (H, lengths). Constant 0: lengths.
 struct ByLengthScale {
   BAMTRAIN_HD static int64_t index(const FormulaConstants& c, int64_t h, int64_t n) {
     return h * longest(c) + n - 1;

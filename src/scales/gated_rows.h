@@ -1,12 +1,12 @@
 #pragma once
-// Numbers of rows that a rule makes of gates, products of the attention's input with a column each
-// per head: of token t of head h
+// Values per row that a rule computes from gates. Gates are products of the attention's input with
+// one column each per head. For token t of head h:
 //
-//   value(u, n), u_k = gate k of (t, h) and, where there are any, bias k of h; n visible keys
+//   value(u, n), u_k = gate k of (t, h), plus bias k of h if there are biases; n visible keys
 //
-// A logit scale (adaptive.h) or a family of priors brings the rule alone: the operations of
-// ops/mechanisms/gated_rows.h are templates of it on every backend, but the reference. NAME.h, here
-// or in priors, has
+// A logit scale (adaptive.h) or a family of priors provides only the rule. The operations of
+// ops/mechanisms/gated_rows.h are templates of it on every backend except the reference. NAME.h,
+// here or in priors, has
 //
 //   struct Rule {
 //     static constexpr int kGates;                         at most kMostGates

@@ -13,7 +13,7 @@
 
 namespace bamtrain {
 
-/// Scalars per head, at most.
+/// Maximum number of scalars per head.
 constexpr int kMaxScaleScalars = 2;
 
 template <template <class> class S>

@@ -1,6 +1,6 @@
 #pragma once
-// Every scale of the number of visible keys with a few scalars per head, once:
-// kernels/scale_rows.cu works from this list.
+// The list of all scales that depend on the number of visible keys and have a few scalars per head;
+// kernels/scale_rows.cu iterates over it.
 
 #include "scales/constant.h"
 #include "scales/sentmax.h"

@@ -1,9 +1,8 @@
 #pragma once
-// The seam between a logit scale t_i and everything else: z = t_i s_ij + b_ij, or
-// z = t_i (s_ij + b_ij) with scale_bias. A scale is a header in this folder (formula and
-// derivative, for host and device), a .cpp beside it that declares the rest, and a line in a list:
-// length_scales.h, else registry.cpp. The kernels see t as a tensor (B, H, T) and return dt of the
-// same shape.
+// The interface of a logit scale t_i: z = t_i s_ij + b_ij, or z = t_i (s_ij + b_ij) with
+// scale_bias. A scale consists of a header in this folder (formula and derivative, for host and
+// device), a .cpp next to it that declares the rest, and a line in length_scales.h or else
+// registry.cpp. Kernels read t as a tensor (B, H, T) and return dt of the same shape.
 
 #include <cstdint>
 #include <string>
@@ -14,23 +13,23 @@
 
 namespace bamtrain {
 
-// What t_i depends on. Nothing: t = 1, no tensor is formed. Else:
+// What t_i depends on. std::monostate: nothing, t = 1 and no tensor is formed.
 
-/// n_i, the number of visible keys. `theta` as in priors/prior.h. scales/length_scale.h makes one
-/// from a formula with a few scalars per head.
+/// n_i, the number of visible keys. `theta` as in priors/prior.h. scales/length_scale.h builds the
+/// hooks from a formula with a few scalars per head.
 struct LengthKind {
   /// t for head h and a row that sees n keys.
   double (*value)(const FormulaConstants&, const double* const* theta, int64_t h,
                   int64_t n) = nullptr;
-  /// Its adjoint: adds to dtheta[p][...] what dt at (h, n) gives.
+  /// Its adjoint: adds the gradient of dt at (h, n) to dtheta[p][...].
   void (*accumulate)(const FormulaConstants&, const double* const* theta, int64_t h, int64_t n,
                      double dt, double* const* dtheta) = nullptr;
-  /// The largest n that it knows; null: it knows all.
+  /// The largest n that is defined; null: no limit.
   int64_t (*longest)(const FormulaConstants&) = nullptr;
 };
-/// n_i and gates of the row, see scales/adaptive.h.
+/// n_i and gates of the row; see scales/adaptive.h.
 struct AdaptiveKind {};
-/// The entropy of the row's softmax without a scale, see scales/entropy.h.
+/// The entropy of the row's unscaled softmax; see scales/entropy.h.
 struct EntropyKind {};
 
 using ScaleKind = std::variant<std::monostate, LengthKind, AdaptiveKind, EntropyKind>;
@@ -39,12 +38,12 @@ using ScaleKind = std::variant<std::monostate, LengthKind, AdaptiveKind, Entropy
 struct ScaleInfo : MechanismInfo {
   ScaleKind kind;
   bool evaluation_only = false;  // it has no backward pass
-  /// Null: the formula reads none.
+  /// Null: the formula has no constants.
   FormulaConstants (*constants)(const Options&, const ModelShape&) = nullptr;
-  /// Whether the bias is scaled too, where the config leaves it open. Null: it is not.
+  /// Whether the bias is scaled too if the config does not say. Null: no.
   bool (*default_scale_bias)(const std::string& prior) = nullptr;
 
-  /// The hooks of this kind; null: the scale is of another.
+  /// The hooks of this kind; null if the scale is of another.
   template <class K>
   const K* as() const {
     return std::get_if<K>(&kind);
@@ -58,7 +57,7 @@ struct ScaleInfo : MechanismInfo {
   }
 };
 
-/// The option of every scale that leaves the bias alone or not. `where_auto`: what auto means.
+/// The option scale_bias. `where_auto`: the meaning of auto.
 OptionSpec scale_bias_option(const std::string& where_auto);
 
 }  // namespace bamtrain

@@ -1,6 +1,6 @@
 #pragma once
-// t_i = delta + beta_h log(n_i + 1)^gamma_h (ASEntmax, section 4). The + 1 keeps n_i = 1 finite for
-// a negative exponent.
+// t_i = delta + beta_h log(n_i + 1)^gamma_h (ASEntmax, section 4). The + 1 keeps t finite for
+// n_i = 1 and a negative exponent.
 
 #include <cmath>
 

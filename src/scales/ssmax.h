@@ -1,6 +1,6 @@
 #pragma once
 // Scalable softmax: t_i = s_h log n_i (Nakanishi 2025; BAM, section 2), or delta + s_h log(n_i + 1)
-// (ASEntmax). log 1 = 0: a row that sees one key has t = delta, and its softmax is 1 whatever the
+// (ASEntmax). Since log 1 = 0, a row that sees one key has t = delta; its softmax is 1 for any
 // logit.
 
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
-// Names of what runs are measured by: RESULT/NUMBER, as "validation/loss" and "copy@128/accuracy".
-// The same in configs, metrics.jsonl, results.json and studies.
+// Names of metrics: RESULT/NUMBER, such as "validation/loss" and "copy@128/accuracy". They are the
+// same in configs, metrics.jsonl, results.json and studies.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace bamtrain {
 
 inline constexpr const char* kValidationResult = "validation";
 
-/// Of perplexity at eval.lengths, by protocol.
+/// Results of perplexity at eval.lengths, by protocol.
 inline const std::vector<std::string> kPerplexityResults = {"windows", "last"};
 
 inline std::string result_at(const std::string& name, int64_t length) {
@@ -32,7 +32,7 @@ inline std::vector<std::string> results_of(const TaskEvaluation& e) {
   return names;
 }
 
-/// That each of these results has; `at_end`, or while the run trains.
+/// The numbers of each of these results; `at_end`: at the end of the run, not during training.
 inline std::vector<std::string> numbers_of(const TaskEvaluation& e, bool at_end) {
   if (const auto* of_texts = std::get_if<TextTaskRequest>(&e.request))
     return of_texts->info->numbers;
@@ -41,7 +41,7 @@ inline std::vector<std::string> numbers_of(const TaskEvaluation& e, bool at_end)
   return numbers;
 }
 
-/// Of all results that the run has at its end.
+/// All results of a run at its end.
 inline std::vector<std::string> results_of(const RunConfig& c) {
   std::vector<std::string> names;
   if (c.data.validates()) names.emplace_back(kValidationResult);
@@ -54,7 +54,7 @@ inline std::vector<std::string> results_of(const RunConfig& c) {
   return names;
 }
 
-/// What results.json has of the run at its end.
+/// The metrics of the run in results.json at its end.
 inline std::vector<std::string> metrics_at_end(const RunConfig& c) {
   std::vector<std::string> names;
   const auto add = [&names](const std::string& result, const std::vector<std::string>& numbers) {
@@ -75,7 +75,7 @@ inline std::vector<std::string> metrics_at_end(const RunConfig& c) {
   return names;
 }
 
-/// What a step of the run may be measured by, of which checkpoint.best names one.
+/// The metrics available at a step, of which checkpoint.best names one.
 inline std::vector<std::string> metrics_while_training(const RunConfig& c) {
   std::vector<std::string> names;
   const auto add = [&names](const std::string& result, const std::vector<std::string>& numbers) {

@@ -15,7 +15,7 @@ std::string group_name(ParameterGroup g) {
 
 namespace {
 
-/// What stands for `p` in optimizer.lr_multipliers; where several have factors, the first counts.
+/// The names of `p` in optimizer.lr_multipliers; the first one with a factor counts.
 std::vector<std::string> names_of(const Parameter& p) {
   const std::string group = group_name(p.group);
   if (group.empty()) return {};

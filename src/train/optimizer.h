@@ -1,5 +1,5 @@
 #pragma once
-// The optimizer of a run: which rule applies to which parameter, the moments, clipping.
+// The optimizer of a run: which rule applies to which parameter, the optimizer state, clipping.
 
 #include <cstdint>
 #include <string>
@@ -12,23 +12,23 @@
 
 namespace bamtrain {
 
-/// The group's name in optimizer.lr_multipliers and event files; empty: it has none. A mix of
-/// heads, in group prior, has the name "mix" there besides.
+/// The group's name in optimizer.lr_multipliers and event files; empty if it has none. In
+/// lr_multipliers, a mix of heads (group prior) also has the name "mix".
 std::string group_name(ParameterGroup group);
 
 class Optimizer {
  public:
-  /// Error (ExitCode::config) for an lr_multipliers name that no trained parameter answers to.
+  /// Throws Error (ExitCode::config) if a name in lr_multipliers matches no trained parameter.
   Optimizer(const OptimizerConfig& config, const ParameterLayout& layout, Backend& backend);
 
   void plan(Arena& arena);
 
-  /// What the next step() goes by. `step` counts from 1; `lr` is the scheduled rate; the gradients,
-  /// and with them their norm, are yet to be multiplied by `scale`.
+  /// Sets the inputs of the next step(). `step` counts from 1; `lr` is the scheduled rate. The
+  /// gradients and their norm are still to be multiplied by `scale`.
   void prepare(int64_t step, double lr, double scale);
-  /// One update of all trained parameters, and of their `rounded` copy, which may be empty.
-  /// squared_norm (1) f64: that of the gradients, for clipping. From the first norm that is not
-  /// finite on, no step changes anything. A backend may record it (Backend::repeat).
+  /// Updates all trained parameters and their `rounded` copy, which may be empty. squared_norm (1)
+  /// f64: squared norm of the gradients, for clipping. From the first non-finite norm on, steps
+  /// change nothing. A backend may capture it (Backend::run_captured).
   void step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
@@ -38,9 +38,9 @@ class Optimizer {
   /// Contiguous parameters that one operation updates.
   struct ParameterRange {
     int64_t offset = 0, size = 0;  // in the flat buffer
-    double multiplier = 1;         // on the learning rate
+    double multiplier = 1;         // factor of the learning rate
     double weight_decay = 0;
-    double minimum = -INFINITY, maximum = INFINITY;  // of a weight
+    double minimum = -INFINITY, maximum = INFINITY;  // limits of a weight
   };
 
   double multiplier(const Parameter& p) const;
@@ -49,11 +49,11 @@ class Optimizer {
   OptimizerConfig config_;
   const ParameterLayout& layout_;
   Backend& backend_;
-  std::vector<ParameterRange> ranges_;  // all trained parameters, in their order
+  std::vector<ParameterRange> ranges_;  // all trained parameters, in order
   Tensor m_, v_;                        // (elements) P
   Tensor clip_factor_;                  // (1) f64
-  // (1 + runs * kOptimizerFactors) f64, of the next step: the gradients' scale, then the factors of
-  // each run
+  // (1 + runs * kOptimizerFactors) f64, for the next step: the scale of the gradients, then the
+  // factors of each range
   Tensor factors_;
   std::vector<double> host_factors_;
 };

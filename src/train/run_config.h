@@ -1,5 +1,5 @@
 #pragma once
-// One run: everything a config says, filled from JSON by config/reader.h.
+// The full configuration of a run, filled from JSON by config/reader.h.
 
 #include <string>
 

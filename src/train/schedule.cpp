@@ -8,14 +8,13 @@ namespace bamtrain {
 
 namespace {
 
-/// The first step whose factor may be below 1 for good.
+/// The step at which the decay begins.
 int64_t decay_begin(const ScheduleConfig& s, int64_t steps) {
   return s.name == ScheduleKind::wsd ? std::max(s.warmup_steps, steps - s.decay_steps)
                                      : s.warmup_steps;
 }
 
-/// Whether the factor of decay_begin is below 1 already, so that that of the last step is
-/// min_ratio.
+/// Whether the factor at decay_begin is already below 1, so that the last step's is min_ratio.
 bool decays_at_once(const ScheduleConfig& s) {
   return s.name == ScheduleKind::wsd && s.reaches_minimum;
 }

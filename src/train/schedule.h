@@ -1,5 +1,5 @@
 #pragma once
-// Learning rate against step.
+// Learning rate by step.
 
 #include <cstdint>
 
@@ -7,17 +7,16 @@
 
 namespace bamtrain {
 
-/// Factor on the peak learning rate at `step` (from 0) of `steps`: (step + 1) / warmup during
-/// warm-up, then from 1 towards min_ratio over the rest:
-///   cosine, linear  over all steps after the warm-up: from 1, min_ratio after the last
+/// Factor of the peak learning rate at `step` (from 0) of `steps`: (step + 1) / warmup during
+/// warm-up, then from 1 towards min_ratio:
+///   cosine, linear  over all steps after the warm-up; min_ratio would follow the last step
 ///   constant        1
-///   wsd             1 until the last decay_steps, then by decay_shape: min_ratio at the last step
-///                   (after it, and from 1, where not reaches_minimum)
+///   wsd             1 until the last decay_steps, then by decay_shape; min_ratio at the last step
+///                   (without reaches_minimum: starts at 1, min_ratio would follow the last step)
 double schedule_factor(const ScheduleConfig& s, int64_t step, int64_t steps);
 
-/// How many of the first steps have a factor that no other `steps` and decay_steps would change:
-/// constant, all; wsd, those before the decay; cosine and linear, those of the warm-up and the one
-/// behind it.
+/// Number of initial steps whose factor does not depend on `steps` and decay_steps. constant: all.
+/// wsd: those before the decay. cosine, linear: the warm-up and one more.
 int64_t steps_independent_of_length(const ScheduleConfig& s, int64_t steps);
 
 }  // namespace bamtrain

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 double in_seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// Of a message between devices: long enough for the bandwidth of their connection.
+// Message size between devices: long enough for their full bandwidth.
 constexpr int64_t kMessageElements = int64_t{4} << 20;
 
 int64_t count_micro_batches(const RunConfig& c) {
@@ -36,8 +36,8 @@ int64_t count_micro_batches(const RunConfig& c) {
   return c.train.tokens_per_step / per;
 }
 
-/// Takes or checks memory; the Error of a plan that does not fit names the options, if any, that
-/// make tables of the prior or the scale longer than a sequence.
+/// Allocates or checks memory. If the plan does not fit, the Error also names options that make
+/// tables of the prior or the scale longer than a sequence.
 template <class F>
 void with_table_keys(const RunConfig& c, F&& f) {
   try {
@@ -70,7 +70,7 @@ std::optional<int64_t> resolve_document_start(const RunConfig& c,
   const bool needed = c.model.attention.document_mask;
   std::optional<int64_t> id;
   for (const Source& s : sources) {
-    id = s.shards->document_start(c.data.document_start);  // the same in all
+    id = s.shards->document_start(c.data.document_start);  // the same for all sources
     if (id || !needed) continue;
     throw Error(
         ExitCode::config, "data.document_start",
@@ -184,7 +184,7 @@ const int32_t* Trainer::positions_of(const Rng& rng, const BatchDraw& batch, int
   return positions_.data();
 }
 
-/// The next micro-batch of a step, for the model's forward_backward(). Returns its T.
+/// Loads the next microbatch of a step for the model's forward_backward(). Returns its T.
 int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
   const auto slot = static_cast<size_t>(in_flight_);
   const Clock::time_point asked = Clock::now();
@@ -201,13 +201,13 @@ int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
   return T;
 }
 
-/// Gradients and token losses of the micro-batch that was loaded. Gradients are those of the sum
-/// over tokens_per_step, as if every position were a target; see gradient_scale().
+/// Gradients and token losses of the loaded microbatch. The gradients are those of the sum divided
+/// by tokens_per_step, as if every position were a target; see gradient_scale().
 void Trainer::forward_backward(const Tensor& gradients, const Tensor& loss) {
   model_->forward_backward(1 / static_cast<double>(config_.train.tokens_per_step), gradients, loss);
 }
 
-/// Accumulates one group's micro-batches in index order: what forward_backward() gives.
+/// Accumulates the microbatches of one group in index order.
 void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, Tensor gradients,
                                Tensor loss) {
   const auto B = static_cast<size_t>(config_.train.micro_batch);
@@ -216,11 +216,11 @@ void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, T
   const auto work = [&] { forward_backward(gradients, loss); };
   for (size_t begin = 0; begin < numbers.size(); begin += B) {
     const int64_t T = load(numbers.subspan(begin, B), step);
-    backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // takes no memory
+    backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // allocates nothing
   }
 }
 
-/// A step of several micro-batches or processes.
+/// A step of several microbatches or processes.
 void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
   const int64_t per_group = sequences_per_step() / groups_;
   refresh();
@@ -241,7 +241,7 @@ void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Com
   update();
 }
 
-/// A step of one micro-batch: one graph of all that a device does.
+/// A step of one microbatch: a single graph of all that a device does.
 void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
   if (!rounded_) model_->refresh();
   const int64_t T = load(numbers, step);
@@ -256,7 +256,7 @@ void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
   backend_.run_captured(graph_key(gradients_[0].data, T), std::ref(work));
 }
 
-/// REQUIRES: the targets of the step are counted.
+/// REQUIRES: the targets of the step have been counted.
 void Trainer::prepare_update(int64_t step) {
   optimizer_.prepare(earlier_steps_ + step + 1, learning_rate(step),
                      gradient_scale(counts_[static_cast<size_t>(in_flight_)]));
@@ -276,7 +276,7 @@ void Trainer::count_step(Communicator& comm) {
     return;
   }
   double sums[] = {static_cast<double>(counts.inputs), static_cast<double>(counts.targets)};
-  comm.all_reduce_sum(sums, 2);  // of integers: exact
+  comm.all_reduce_sum(sums, 2);  // exact, since they are integers
   counts = {static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1])};
 }
 
@@ -309,8 +309,8 @@ int64_t Trainer::read_ahead_bytes() const {
   return Loader::ahead_bytes(own_sequences(), config_.data.sequence_length);
 }
 
-/// Has the windows of this step and of those after it read, as many as the run has and the loader
-/// keeps.
+/// Prefetches the windows of this step and of the following ones, as many as the run has and the
+/// loader keeps.
 void Trainer::read_ahead(int64_t step) {
   const int64_t end =
       std::min(step + ReadAhead::kRanges, std::max(step + 1, last_step(config_.train)));
@@ -351,8 +351,8 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   for (size_t s = 0; s < number; ++s) {
     results_[s].norm = gradient_scale(counts_[s]) * std::abs(std::sqrt(read_sums_[2 * s + 1]));
   }
-  // Of the losses: each process has those of its groups, and the norm of all gradients. Of the
-  // waits: a column for each process.
+  // Sums over processes. Losses: each process has those of its groups; all have the norm already.
+  // Waits: one column per process.
   double* const waits = read_sums_.data() + 2 * count;
   std::fill_n(waits, count * processes_, 0.0);
   for (int64_t s = 0; s < count; ++s) {

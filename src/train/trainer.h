@@ -1,5 +1,5 @@
 #pragma once
-// One run in memory: everything that a step reads and writes. Used by train() and by dry_run().
+// The in-memory state of a run: all that a step reads and writes. Used by train() and dry_run().
 
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@
 
 namespace bamtrain {
 
-/// A step whose loss or gradient norm is none.
+/// A step whose loss or gradient norm is NaN or infinite.
 struct NonfiniteStep : Error {
   NonfiniteStep(const StepResult& result, const std::string& batch);
   StepResult result;
@@ -27,67 +27,70 @@ struct NonfiniteStep : Error {
 
 class Trainer {
  public:
-  /// Opens the data and plans the memory; takes none before commit(). With Data::absent it does not
-  /// open the data: to tell what a run would need.
-  /// Errors as documented for train(). `config` must outlive it.
+  /// Opens the data and plans the memory, but allocates nothing before commit(). With Data::absent
+  /// it does not open the data, to find out what a run would need. Throws Error as documented for
+  /// train(). `config` must outlive the trainer.
   enum class Data { opened, absent };
   Trainer(const RunConfig& config, Backend& backend, int rank, int processes,
           Data data = Data::opened);
 
-  /// What Data::absent left out. Errors as documented for train().
+  /// Opens the data that Data::absent left out. Throws Error as documented for train().
   void open_data();
 
-  /// Connects the processes' devices, where there are several. Collective.
+  /// Connects the devices of several processes. Collective.
   void connect(Communicator& comm);
-  /// Takes the memory, of what the connection has left. REQUIRES: several processes are connected.
+  /// Allocates the memory, after the buffers of connect(). REQUIRES: connect() was called if there
+  /// are several processes.
   void commit();
   void initialize();  // parameters to their initial values
 
-  /// Steps in flight, at most: started, and their results not yet read.
+  /// Maximum number of steps that are started and whose results are not yet read.
   static constexpr int64_t kMaxInFlight = 16;
 
-  /// Starts step number `step` (from 0) on all processes; a device goes on behind the call. A step
-  /// whose gradient norm is not finite changes no parameter and no moment, nor does any after it.
-  /// Takes no memory from the second call on, but for what a task's sequences are drawn in.
-  /// REQUIRES: in_flight() < kMaxInFlight.
+  /// Starts step number `step` (from 0) on all processes. A device may still compute it when the
+  /// call returns. A step with a non-finite gradient norm changes no parameter and no optimizer
+  /// state, and neither does any step after it. Allocates nothing from the second call on, except
+  /// for drawing a task's sequences. REQUIRES: in_flight() < kMaxInFlight.
   void start_step(int64_t step, Communicator& comm);
   int64_t in_flight() const { return in_flight_; }
-  /// Waits for the steps started since the last call and returns what they gave, in order; valid
-  /// until the next call. Collective. Error (ExitCode::nonfinite) for the first that is not finite.
+  /// Waits for the steps started since the last call and returns their results in order, valid
+  /// until the next call. Collective. Throws Error (ExitCode::nonfinite) for the first non-finite
+  /// step.
   std::span<const StepResult> finish_steps(Communicator& comm);
 
-  /// Error (ExitCode::nonfinite) unless every parameter and moment is finite; `step`: steps done.
+  /// Throws Error (ExitCode::nonfinite) unless all parameters and optimizer state are finite.
+  /// `step`: number of finished steps.
   void check_finite(int64_t step) const;
 
-  /// A pass over eval.tokens of the validation set; none without one. Leaves the state of the
-  /// training as it is. Collective.
+  /// A validation pass over eval.tokens; empty without a validation set. Does not change the
+  /// training state. Collective.
   std::optional<Validation> validate(Communicator& comm);
 
   Backend& backend() const { return backend_; }
   const ParameterLayout& layout() const { return model_->parameters(); }
   Optimizer& optimizer() { return optimizer_; }
-  /// How many steps of another run the moments have seen, by which the optimizer counts its own.
+  /// Steps of another run that the optimizer state has seen; the optimizer counts from there.
   void count_earlier_steps(int64_t steps) { earlier_steps_ = steps; }
   const Arena& arena() const { return arena_; }
-  /// Error (ExitCode::device) unless its memory and `beside` bytes could be had; on a CPU that of
-  /// what is read ahead too, which is the host's.
+  /// Throws Error (ExitCode::device) unless the planned memory and `beside` more bytes are
+  /// available. On a CPU this includes the read-ahead buffers, which are in host memory.
   void check_memory(int64_t beside) const;
-  /// May be written before the first step alone.
+  /// May be written only before the first step.
   const Tensor& master_weights() const { return master_weights_; }
   const Sequences& training_data() const { return *training_; }
-  /// The id that begins a document, where documents are masked.
+  /// The id that begins a document, set if documents are masked.
   std::optional<int64_t> document_start() const { return document_start_; }
   bool validates() const { return validation_ != nullptr; }
   const Sequences* validation_data() const { return validation_.get(); }  // null: none
   int64_t groups() const { return groups_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
-  /// Host memory for the windows of this process that are read ahead; of tasks alone: none.
+  /// Host memory for this process's read-ahead windows; 0 with tasks alone.
   int64_t read_ahead_bytes() const;
 
   // --- validation.cpp
   int64_t validation_sequences() const;
-  static constexpr int64_t kTaskSequences = 1000;  // without end, where eval.tokens is 0
-  /// Of these, at whose attention a pass looks.
+  static constexpr int64_t kTaskSequences = 1000;  // for a task without end, if eval.tokens is 0
+  /// Validation windows for which a pass computes attention statistics.
   int64_t attention_windows() const;
 
  private:
@@ -103,19 +106,21 @@ class Trainer {
   void step_at_once(std::span<const int64_t> numbers, int64_t step);
   void prepare_update(int64_t step);
   void update();
-  /// What the model draws for this batch of T columns; null where positions count tokens.
+  /// The model's random positions for this batch of T columns; null if positions count tokens.
   const int32_t* positions_of(const Rng& rng, const BatchDraw& batch, int64_t T);
-  /// Makes the counts of this process's sequences, at the step at hand, those of all.
+  /// Makes the counts of the step in progress, so far of this process's sequences, those of all
+  /// processes.
   void count_step(Communicator& comm);
-  /// What the gradients that groups add up are yet to be multiplied by to be those of the mean over
-  /// the targets that count: 1 where all do.
+  /// The factor that turns the accumulated gradients into those of the mean over counted targets; 1
+  /// if all targets count.
   double gradient_scale(const SequenceCounts& counts) const;
-  /// `total` becomes its sum over all processes.
+  /// Replaces `total` by its sum over all processes.
   void reduce(Tensor total, Communicator& comm);
-  /// The model computes with the master weights as they are.
+  /// Updates the model to the current master weights.
   void refresh();
-  /// (1) f64 in the row of a buffer: the sum of its losses; beside that of buffer 0 the squared
-  /// norm of the gradients. Rows of two, since additions want addresses that 16 bytes divide.
+  /// (1) f64 in a buffer's row of sums_: the sum of its losses. Row 0 also holds the squared norm
+  /// of the gradients. Rows have two elements because additions require addresses aligned to 16
+  /// bytes.
   Tensor loss_sum(size_t buffer) const;
   Tensor squared_norm() const;
 
@@ -129,26 +134,26 @@ class Trainer {
   Arena arena_;
   std::unique_ptr<Network> model_;
   Optimizer optimizer_;
-  int64_t earlier_steps_ = 0;           // that the moments have seen before step 0
+  int64_t earlier_steps_ = 0;           // that the optimizer state has seen before step 0
   Tensor master_weights_;               // (elements) P
-  bool rounded_ = false;                // the model has them rounded
+  bool rounded_ = false;                // the model has rounded copies of them
   std::vector<Tensor> gradients_;       // tree_.buffers() of (elements) P
   Tensor sums_;                         // (buffers, 2) f64, see loss_sum()
   Tensor in_flight_sums_;               // (kMaxInFlight, 2) f64: row 0 of sums_ by step
   std::vector<double> read_sums_;       // (kMaxInFlight, 2), (kMaxInFlight, processes) waits
-  std::vector<double> waits_;           // (kMaxInFlight) s, of this process for tokens
-  std::vector<SequenceCounts> counts_;  // (kMaxInFlight) of all processes
+  std::vector<double> waits_;           // (kMaxInFlight) s, this process's wait for tokens
+  std::vector<SequenceCounts> counts_;  // (kMaxInFlight) over all processes
   std::vector<StepResult> results_;     // kMaxInFlight
   int64_t in_flight_ = 0, first_in_flight_ = 0;  // steps
-  bool connected_ = false;                       // or alone
-  std::unique_ptr<PeerLink> link_;               // of devices; host memory: null
-  Tensor messages_;                              // (2 pieces) P, of a link of devices
-  std::vector<int64_t> order_;                   // of a step's sequences, see Sequences
+  bool connected_ = false;                       // connect() was called
+  std::unique_ptr<PeerLink> link_;               // between devices; null for host memory
+  Tensor messages_;                              // (2 messages) P, for a link between devices
+  std::vector<int64_t> order_;                   // sequences of a step, see Sequences
   std::vector<int32_t> inputs_, targets_;        // (B, T)
-  std::vector<int32_t> lengths_;                 // (B), of their rows without padding
-  // By the window's number in the run, or its step's; by that of a pass's batch
+  std::vector<int32_t> lengths_;                 // (B), row lengths without padding
+  // Keyed by the window's number in the run or by the step; for validation by the batch of the pass
   Rng position_rng_, validation_position_rng_;
-  std::vector<int32_t> positions_;                       // (draws, B, T) where they are random
+  std::vector<int32_t> positions_;                       // (draws, B, T) if they are random
   std::vector<std::vector<std::pair<int, int>>> joins_;  // AccumulationTree::joins_after, by group
 };
 

@@ -14,7 +14,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Whether both are the same files, whatever the paths that lead to them.
+/// Whether both consist of the same files, by whatever paths.
 bool same_files(const ShardSet& a, const ShardSet& b) {
   if (a.size() != b.size()) return false;
   std::error_code ignored;
@@ -24,11 +24,11 @@ bool same_files(const ShardSet& a, const ShardSet& b) {
   return true;
 }
 
-/// Null where `data` has tasks alone.
+/// Null if `data` has only tasks.
 std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c, bool shuffle) {
   if (!data.has_shards()) return nullptr;
   std::vector<Source> sources;
-  std::vector<size_t> entries;  // of the list, by source
+  std::vector<size_t> entries;  // index in the list, by source
   for (size_t entry = 0; entry < data.list.size(); ++entry) {
     const DataSource& s = data.list[entry];
     if (s.task) continue;
@@ -46,7 +46,7 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
   return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
 }
 
-/// `where`: the key that names it.
+/// `where`: the key in the config.
 std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
                                 const std::string& set, const std::string& where) {
   if (choice.info->of_file) {
@@ -74,7 +74,7 @@ std::vector<TaskSource> open_tasks(const RunConfig& c) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].task) continue;
     const std::string where = all.size() == 1 ? "data.train" : fmt::format("data.train[{}]", i);
-    // Sources of one task draw sequences of their own.
+    // Several sources with the same task draw different sequences.
     const auto before = std::count_if(
         all.begin(), all.begin() + static_cast<int64_t>(i),
         [&](const DataSource& s) { return s.task && s.task->info == all[i].task->info; });

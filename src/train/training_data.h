@@ -11,19 +11,19 @@
 
 namespace bamtrain {
 
-/// Of data.train. Errors naming keys and files, as documented for train().
+/// Opens data.train. Throws Error naming keys and files, as documented for train().
 std::unique_ptr<Sequences> open_training_data(const RunConfig& config);
 
-/// So many tokens of a source tell whether documents begin with an id.
+/// Number of tokens of a source that are searched for the id that begins documents.
 inline constexpr int64_t kSearchedTokens = 1'000'000;
 
-/// A sentence for each source where none of the first kSearchedTokens tokens is `document_start`,
-/// with which data.document_start or a manifest says that documents begin: it is as if all tokens
-/// were one document. Errors: as Shard::read.
+/// A warning for each source whose first kSearchedTokens tokens do not contain `document_start`,
+/// the id that begins documents according to data.document_start or a manifest. Without it, all
+/// tokens count as one document. Throws Error as Shard::read.
 std::vector<std::string> missing_document_starts(const std::vector<Source>& sources,
                                                  int64_t document_start);
 
-/// Of data.val; null where there is none.
+/// Opens data.val; null if it is not set.
 std::unique_ptr<Sequences> open_validation_data(const RunConfig& config);
 
 }  // namespace bamtrain

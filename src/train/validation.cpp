@@ -13,7 +13,7 @@ namespace bamtrain {
 
 namespace {
 
-/// One number per head, and of what: as Network::evaluate gives those of a sequence.
+/// Layout of attention statistics as Network::evaluate returns them for one sequence.
 struct HeadSums {
   int64_t layers, heads;
 
@@ -23,7 +23,7 @@ struct HeadSums {
   }
 };
 
-/// Of sequences of T tokens; `sums` are theirs, one after another.
+/// Means over sequences of T tokens; `sums` holds the sums of one sequence after another.
 AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int64_t T) {
   AttentionMeans means;
   means.windows = static_cast<int64_t>(sums.size()) / of.size();
@@ -57,7 +57,7 @@ AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int
 
 }  // namespace
 
-/// What would otherwise end the run at its first validation.
+/// Throws early what would otherwise end the run at its first validation.
 void Trainer::check_validation_shards() {
   const auto& validation = validation_->shard_sources()[0].shards->manifest();
   for (const Source& s : training_->shard_sources()) {
@@ -87,7 +87,7 @@ int64_t Trainer::validation_sequences() const {
   return config_.eval.tokens == 0 ? all : std::clamp<int64_t>(wanted, 1, all);
 }
 
-/// A task's sequences differ in length: none.
+/// 0 for tasks, whose sequences differ in length.
 int64_t Trainer::attention_windows() const {
   if (!validation_ || !validation_->shards()) return 0;
   return std::min(config_.eval.attention, validation_sequences());
@@ -97,7 +97,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
   if (!validation_) return std::nullopt;
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const int64_t sequences = validation_sequences();
-  // A task's belong to steps of kPublishedBatch, whatever is read at a time.
+  // Sequences of a task belong to steps of kPublishedBatch, however many are read at a time.
   const int64_t step = validation_->tasks().empty() ? B : kPublishedBatch;
   const int64_t batches_of_step = ceil_div(step, B);
   const int64_t batches = ceil_div(sequences, step) * batches_of_step;
@@ -105,7 +105,8 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
   const int64_t looked_at = attention_windows(), numbers = of_heads.size();
   const TaskInfo* const task =
       validation_->tasks().empty() ? nullptr : &validation_->tasks()[0].task->info();
-  // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
+  // One slot per sequence, filled by one process and zero elsewhere, so the sum over processes is
+  // exact.
   std::vector<SequenceSums> slots(static_cast<size_t>(sequences));
   std::vector<double> attention(static_cast<size_t>(looked_at * numbers), 0.0);
   std::vector<double> losses(static_cast<size_t>(B * T)), rows_of_heads;

@@ -1,5 +1,5 @@
 #pragma once
-// What a validation pass gives.
+// Results of a validation pass.
 
 #include <cstdint>
 #include <optional>
@@ -12,19 +12,19 @@ namespace bamtrain {
 
 using HeadValues = std::vector<std::vector<double>>;  // (layers, heads)
 
-/// Of attention in the first windows of a pass.
+/// Attention statistics of the first windows of a pass.
 struct AttentionMeans {
   int64_t windows = 0;
   HeadValues entropy, nonzero_keys;  // means over rows: see Backend::attention_statistics
-  HeadValues nonzero_blocks;         // share of the tiles that rows see: see ops/nonzero_blocks.h
+  HeadValues nonzero_blocks;         // share of the visible blocks: see ops/nonzero_blocks.h
 };
 
 struct Validation {
-  /// Clusters are the sequences of the pass: packed text, in which documents begin and end
-  /// anywhere, or those of a task.
+  /// Clusters are the sequences of the pass: windows of packed text, in which documents begin and
+  /// end anywhere, or sequences of a task.
   ClusteredMean loss;
-  std::optional<TaskScores> scores;         // of a task
-  std::optional<AttentionMeans> attention;  // where eval.attention asks for it
+  std::optional<TaskScores> scores;         // for a task
+  std::optional<AttentionMeans> attention;  // if eval.attention asks for it
 };
 
 }  // namespace bamtrain
