@@ -1,7 +1,7 @@
-// Attention alone, forward and backward, as a share of the fp32 rate of matrix products measured in
-// the same run. Causal flops: products of 2 D per visible pair of query and key. 7 of them are
-// computed, 2 forward and 5 backward; one of the 5 is the logits computed anew, so that 6 are what
-// bench/step and the program's progress line count. Both shares are printed.
+// Attention alone, forward and backward, as a share of the peak fp32 matmul throughput measured in
+// the same run. Causal flops: products of 2 D per visible pair of query and key. 7 are computed: 2
+// forward and 5 backward, one of which recomputes the logits. bench/step and the program's progress
+// line count the other 6. Both shares are printed.
 //
 //   build/bench/attention --length 2048 --head-dim 64 --form table
 //   build/bench/attention --isa avx2        (as on a processor without AVX-512)
@@ -28,7 +28,7 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 namespace {
-/// The form of that name. THROWS: std::out_of_range.
+/// The form with that name. Throws std::out_of_range.
 BiasForm form_named(const std::string& name) {
   for (size_t n = 0; n < std::size(kBiasForms); ++n) {
     if (name == kBiasForms[n].name) return static_cast<BiasForm>(n);
@@ -36,7 +36,7 @@ BiasForm form_named(const std::string& name) {
   throw std::out_of_range(name);
 }
 
-/// Each bias, and each with a scale, which stands alone without one.
+/// Each bias with and without a scale, and the scale alone.
 std::vector<std::string> forms() {
   std::vector<std::string> all;
   for (const auto& [bias, unused] : kBiasForms) {

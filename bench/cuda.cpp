@@ -1,6 +1,6 @@
-// What the CUDA backend does on a GPU: attention alone in every form, and whole training steps. One
-// line of JSON per measurement, with the rate of a large bf16 product and of a copy measured in the
-// same run; scripts/gpu_peer.py prints the same lines for PyTorch.
+// The CUDA backend on a GPU: attention alone in every form, and whole training steps. Prints one
+// line of JSON per measurement, with the rates of a large bf16 product and of a copy from the same
+// run. scripts/gpu_peer.py prints the same lines for PyTorch.
 //
 //   build/bench/cuda attention --length 512 --length 16384 --head-dim 64 --head-dim 48
 //   build/bench/cuda attention --normalizer softmax --normalizer entmax-1.5 --content 4
@@ -28,8 +28,8 @@ using namespace bamtrain::bench;
 
 namespace {
 
-/// The median seconds of one call of `work`, of `runs` timings of so many calls that each timing
-/// takes 20 ms or more.
+/// The median seconds of one call of `work`, over `runs` timings; each timing makes enough calls to
+/// take 20 ms or more.
 template <class F>
 double time_of(Backend& backend, int64_t runs, F&& work) {
   const auto timed = [&](int64_t calls) {
@@ -39,7 +39,7 @@ double time_of(Backend& backend, int64_t runs, F&& work) {
     backend.synchronize();
     return (now() - start) / static_cast<double>(calls);
   };
-  timed(2);  // code is loaded, algorithms are chosen
+  timed(2);  // loads code and chooses algorithms
   const auto calls = static_cast<int64_t>(std::clamp(0.02 / timed(3), 1.0, 1000.0));
   std::vector<double> times;
   for (int64_t r = 0; r < runs; ++r) times.push_back(timed(calls));

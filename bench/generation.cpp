@@ -3,10 +3,10 @@
 //   build/bench/generation --config configs/bam-120m.json --length 16384 --precision bf16
 //   build/bench/generation --config configs/quickstart.json --length 4096 --texts 16
 //
-// Prints tokens per second of both. Reading is compared with the rate of matrix products: two
-// operations for each parameter of matrices but the head's, and two products of every pair of a
-// query and a key that it sees. A token that follows is compared with the rate of a copy: of the
-// weights, and of the keys and values that it sees, each byte is read once. With --profile where
+// Prints tokens per second of both. Prefill is compared with the peak matmul throughput: two
+// operations per matrix parameter, the head's excluded, and two products per visible pair of query
+// and key. A decode step is compared with the rate of a copy: each byte of the weights and of the
+// keys and values that it sees is read once. With --profile, prints where both times go.
 // both times go.
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ class Texts {
   }
 
   void begin() { model_.begin_decoding(std::vector<int64_t>(static_cast<size_t>(B_))); }
-  /// n tokens more, and what follows them.
+  /// Appends n tokens and returns what follows them.
   void append(int64_t n) {
     while (n > 0) {
       const int64_t piece = std::min(n, kMaxPrefillChunk);
@@ -103,7 +103,7 @@ int main(int argc, char** argv) try {
   }
   Texts texts(c, *backend, A, B, T + tokens + 1);
 
-  // Once before, for what the first products of a shape take.
+  // A warm-up, for the setup of each shape's first product.
   texts.begin();
   texts.append(std::min(T, 2 * kMaxPrefillChunk));
   const double rate_before = peak_matmul(A);
@@ -130,7 +130,7 @@ int main(int argc, char** argv) try {
   print_profile(std::accumulate(times.begin(), times.end(), 0.0), tokens);
   const double bandwidth = std::max(bandwidth_before, copy_bandwidth());
 
-  // A third of what training takes, which counts the head.
+  // A third of training's cost, which includes the head.
   const double attention = attention_flops_per_token(c.model, T) / 3;
   const double head = 2 * static_cast<double>(c.model.width * c.model.outputs());
   const double matrices = flops_per_token(c.model, texts.parameters(), T) / 3 - attention - head;

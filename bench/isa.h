@@ -1,5 +1,5 @@
 #pragma once
-// Figures of older processors on newer ones.
+// Benchmarks older instruction sets on newer processors.
 
 #include <memory>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace bamtrain::bench {
 
-/// The backend for "newest" (what the processor has) or "avx2", for fp32 alone. The latter keeps
-/// oneDNN at AVX2 too, so that rates of its products are those of such a processor at this one's
-/// clock. REQUIRES: no matrix product before the call. Error (ExitCode::device) where oneDNN cannot
-/// be kept there and in a build for one instruction set alone, ExitCode::usage for bf16.
+/// The backend for "newest" (what the processor has) or "avx2" (fp32 only). "avx2" limits oneDNN to
+/// AVX2 too, so its product rates are those of an AVX2 processor at this one's clock. Requires: no
+/// matrix product before the call. Throws Error (ExitCode::device) if oneDNN cannot be limited or
+/// the build has only one instruction set, ExitCode::usage for bf16.
 std::unique_ptr<Backend> make_backend_for(const std::string& isa, Dtype activations);
 
 }  // namespace bamtrain::bench

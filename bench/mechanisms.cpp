@@ -1,24 +1,25 @@
-// What each mechanism costs, as the papers' tables have it (BAM's table 6, DAPE's table 1, Cable's
-// figure 4): a config's model with one mechanism after the other, at several lengths, on the
-// config's device.
+// The cost of each mechanism, as in the papers' tables (BAM's table 6, DAPE's table 1, Cable's
+// figure 4): a config's model with one mechanism at a time, at several lengths, on the config's
+// device.
 //
 //   build/bench/mechanisms --config configs/bam-120m.json --lengths 512,1024,2048
 //       --mechanisms "alibi,bam,bam+ssmax,nape+adaptive+entmax,dape over kerple"
 //   build/bench/mechanisms --config configs/cable-tiny.json --mechanisms all --batch 8
 //
-// A mechanism is PRIOR[+SCALE][+NORMALIZER], each with its declared options; a prior may be
-// "MIX over PRIOR", and what is not named is none, softmax. "all": every prior, every mix over
-// kerple, and every scale and normalizer with nope, which is the first. Everything else is the
-// config's, data.sequence_length among it, which the model counts as trained.
+// A mechanism is PRIOR[+SCALE][+NORMALIZER], each with its default options. A prior may be "MIX
+// over PRIOR". Defaults: no scale, softmax. "all": every prior, every mix over kerple, and every
+// scale and normalizer with nope, which comes first. Everything else is from the config, including
+// data.sequence_length, which the model takes as its training length.
 //
-// Prints a Markdown table, a row for each length and mechanism:
-//   forward   a pass over a batch to its losses, nothing kept for a way back
-//   backward  a pass of training to the gradients, less the time of the former
+// Prints a Markdown table with a row for each length and mechanism:
+//   forward   a forward pass over a batch to its losses; saves nothing for a backward pass
+//   backward  a training pass to the gradients, minus the forward time
 //   memory    planned for that pass: weights, gradients, activations, tables and scratch; with
-//             `decode` where that takes more. Without the optimizer's moments
-//   decode    a token that follows, at the end of texts of that length
-// Times are medians. Behind each number stands its ratio to that of the first mechanism at that
-// length. What is not measured, as lengths that do not fit in memory, is named below the table.
+//             `decode` if that takes more. Excludes the optimizer state
+//   decode    a decode step at the end of texts of that length
+// Times are medians. After each number comes its ratio to the first mechanism's at that length.
+// Cases that are not measured, such as lengths that do not fit in memory, are listed below the
+// table.
 
 #include <fmt/format.h>
 
@@ -69,7 +70,7 @@ std::vector<std::string> names_of(const std::vector<Info>& all) {
   return names;
 }
 
-/// REQUIRES: it is a prior, or a mix over one.
+/// Requires: `name` is a prior, or a mix over one.
 std::string prior_setting(const std::string& name) {
   const std::string over = " over ";
   const size_t at = name.find(over);
@@ -162,7 +163,8 @@ class Measured {
     model_.forward_backward(1.0 / static_cast<double>(B_ * T_), gradients_, loss_);
   }
   void begin_decoding() { model_.begin_decoding(std::vector<int64_t>(static_cast<size_t>(B_))); }
-  /// The first n tokens of `tokens_` to all texts, and the likeliest to follow the last.
+  /// Appends the first n tokens of `tokens_` to all texts, with the loss of one target after the
+  /// last.
   void append(int64_t n) {
     if (n == 0) return;
     std::vector<int32_t> targets(static_cast<size_t>(B_ * n), kIgnoreIndex);
@@ -172,7 +174,7 @@ class Measured {
   int64_t planned_bytes() const { return arena_.total_bytes(); }
 
  private:
-  /// Initial values; of large parameters the first of them again and again.
+  /// Initial values; for large parameters the first ones repeat.
   void fill(const Parameter& p, const RunConfig& c) {
     constexpr int64_t kPeriod = 1 << 20;
     HostCopy host(backend_, master_weights_.slice(0, p.offset, p.size),
@@ -198,7 +200,7 @@ class Measured {
   std::vector<double> losses_;
 };
 
-/// The median seconds of `work`, after it ran once.
+/// The median seconds of `work`, after a warm-up run.
 template <class F>
 double time_of(Backend& backend, int64_t repeats, F&& work) {
   std::vector<double> times;
@@ -257,7 +259,8 @@ struct Measurement {
     return time_of(backend, n - 1, [&] { model.append(1); });
   }
 
-  /// What a model or the machine has no room for is told, and the next is measured.
+  /// Cases that a model or the machine has no room for are recorded in left_out; measuring
+  /// continues.
   template <class F>
   void try_to(const Mechanism& m, int64_t T, const char* what, F&& measure) {
     try {
@@ -305,7 +308,7 @@ int main(int argc, char** argv) try {
   } else {
     for (const std::string& name : names) mechanisms.push_back(mechanism_named(name));
   }
-  std::vector<RunConfig> configs;  // what is not defined ends this before any time is spent
+  std::vector<RunConfig> configs;  // undefined cases fail here, before any time is spent
   for (const Mechanism& m : mechanisms) configs.push_back(options.read(m.settings));
   const RunConfig& c = configs[0];
   const std::unique_ptr<Backend> backend =
@@ -319,7 +322,7 @@ int main(int argc, char** argv) try {
   fmt::print(
       "| length | mechanism | parameters | forward, ms | backward, ms | memory, MiB | decode, "
       "ms |\n|---|---|---|---|---|---|---|\n");
-  // Once before, for what the first passes of a program take.
+  // A warm-up, for the setup of a program's first passes.
   Measurement{measurement.batch, 1, measurement.decoded, {}}.of(
       mechanisms[0], c, *backend, *std::min_element(lengths.begin(), lengths.end()));
   for (const int64_t T : lengths) {

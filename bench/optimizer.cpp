@@ -1,7 +1,6 @@
-// The optimizer's update alone, compared with a copy measured before each run of it:
-// it reads weights, two moments and gradients and writes all but the gradients, 28 bytes per
-// parameter. A copy is a comparison and no limit: of its bytes half are read, of the update's four
-// in seven.
+// The optimizer update alone, compared with a copy measured before each run. The update reads
+// weights, two moments and gradients and writes all but the gradients: 28 bytes per parameter. A
+// copy is a reference, not a limit: half of its bytes are read, but four sevenths of the update's.
 //
 //   build/bench/optimizer --parameters 124000000
 

@@ -15,13 +15,13 @@ namespace bamtrain::bench {
 /// Accepts sizes and counts of one or more.
 inline CLI::Range positive() { return {int64_t{1}, int64_t{1} << 40}; }
 
-/// What programs ask for that measure the model of a configuration.
+/// Options of benchmarks that measure a config's model.
 class ModelOptions {
  public:
-  /// --config, --set, --precision (with none the configuration's) and --isa.
+  /// --config, --set, --precision (default: the configuration's) and --isa.
   void add_to(CLI::App& app);
 
-  /// The configuration, after these overrides too.
+  /// The configuration, with these overrides applied last.
   RunConfig read(const std::vector<std::string>& more = {}) const;
   const std::string& isa() const { return isa_; }
 
@@ -30,7 +30,7 @@ class ModelOptions {
   std::vector<std::string> overrides_;
 };
 
-/// Says what ended the program, and returns the exit code.
+/// Prints the error that ended the program, and returns the exit code.
 inline int report(const char* program, const std::exception& failure) {
   std::fprintf(stderr, "%s: %s\n", program, failure.what());
   const auto* error = dynamic_cast<const Error*>(&failure);

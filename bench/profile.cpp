@@ -19,7 +19,7 @@ double bytes_of(std::initializer_list<Tensor> tensors) {
   return static_cast<double>(bytes);
 }
 
-/// Bytes of as many elements as `x` has, in another dtype.
+/// The bytes of x's elements in another dtype.
 double elements_in(const Tensor& x, Dtype dtype) {
   return static_cast<double>(x.size()) * static_cast<double>(size_of(dtype));
 }
@@ -28,7 +28,7 @@ double product_flops(const Tensor& x, int64_t outputs) {
   return 2 * static_cast<double>(x.size()) * static_cast<double>(outputs);
 }
 
-/// Adds the time of its own life to a cost.
+/// Adds its own lifetime to a cost.
 class Timed {
  public:
   Timed(OperationCost& cost, double flops, double bytes) : cost_(cost), start_(now()) {
@@ -114,7 +114,7 @@ void ProfiledBackend::embedding_forward(Tensor out, Tensor tokens, Tensor table,
 }
 void ProfiledBackend::embedding_backward(Tensor dtable, double scale, Tensor dposition_table,
                                          Tensor dout, Tensor tokens, Tensor positions) {
-  // Each table is one pass over dout, whose rows are added to rows of the table.
+  // Each table is one pass over dout, whose rows are added to the table's rows.
   const auto pass = [&](const Tensor& into) {
     return into ? bytes_of({dout}) + 2 * elements_in(dout, into.dtype) : 0;
   };

@@ -1,6 +1,7 @@
 #pragma once
-// A backend that times another: milliseconds per operation, beside the rate of matrix products or
-// of a copy. A copy is no limit: what reads more than it writes may be faster.
+// A backend that times another: milliseconds per operation, compared with the rate of matrix
+// products or of a copy. A copy is not a limit: operations that read more than they write may be
+// faster.
 
 #include <map>
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace bamtrain::bench {
 
-/// What one kind of operation has cost so far.
+/// The cost of one kind of operation so far.
 struct OperationCost {
   int64_t calls = 0;
   double seconds = 0;
@@ -21,7 +22,7 @@ struct OperationCost {
 /// The rates that a profile is compared with.
 struct Limits {
   double products = 0;   // FLOP/s of matrix products in the activations' dtype
-  double fp32 = 0;       // FLOP/s in fp32, in which the attention computes
+  double fp32 = 0;       // FLOP/s in fp32, the reference for attention
   double bandwidth = 0;  // bytes/s of a copy, read and written
 };
 
@@ -30,8 +31,8 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   explicit ProfiledBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
   void reset() { costs_.clear(); }
-  /// One line per operation, the most expensive first; `seconds` is the time of all `steps` steps,
-  /// of which what no operation accounts for is shown too.
+  /// One line per operation, the most expensive first, then the time outside of operations.
+  /// `seconds` is the time of all `steps` steps.
   std::string table(double seconds, int64_t steps, const Limits& limits) const;
 
   const char* name() const override { return inner_->name(); }
@@ -42,7 +43,7 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   void download(void* dst, Tensor src) override;
   void synchronize() override { inner_->synchronize(); }
   std::unique_ptr<PeerLink> connect(const Peers& peers) override { return inner_->connect(peers); }
-  /// Not recorded: every operation is timed.
+  /// Never records: every operation is timed.
   void run_captured(int64_t, const std::function<void()>& work) override { work(); }
   void zero(Tensor x) override;
   void add(Tensor dst, Tensor src) override;
@@ -84,9 +85,9 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   std::map<std::string, OperationCost> costs_;
 };
 
-/// Products of all pairs of a query and a key that it sees, one per head and element: 2 flops each.
-/// The forward pass of attention is 2 of them, the backward pass 5, of which one computes the
-/// logits anew: flops_per_token (run/train.h) counts 6.
+/// The products over all visible pairs of query and key, one per head and element: 2 flops each.
+/// Attention's forward pass takes 2 such products and the backward pass 5, one of which recomputes
+/// the logits. flops_per_token (run/train.h) counts 6.
 double attention_flops(Backend& backend, const Attention& a);
 
 }  // namespace bamtrain::bench

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kCopyBytes = int64_t{512} << 20;
 
-/// A store that goes through the caches reads its line first: three transfers for two.
-/// REQUIRES: addresses and size are multiples of 16.
+/// A store through the caches reads its line first: three transfers instead of two. Requires:
+/// addresses and size are multiples of 16.
 void copy_past_caches(char* to, const char* from, int64_t bytes) {
 #if defined(__x86_64__)
   for (int64_t i = 0; i < bytes; i += 16) {
@@ -51,7 +51,7 @@ double peak_matmul(Dtype dtype) {
     arena.add("b", &b, dtype, {N, K});
     arena.add("c", &c, dtype, {M, N});
     arena.commit();
-    // Untouched memory would be one page of zeros, read over and over.
+    // Untouched memory would be a single page of zeros, read repeatedly.
     for (const Tensor& t : {a, b}) {
       for (int64_t i = 0; i < t.size(); ++i) put(t, i, static_cast<double>(i % 13 - 6));
     }

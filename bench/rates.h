@@ -1,5 +1,5 @@
 #pragma once
-// What the machine can do, measured in the same run as what is compared with it.
+// The machine's rates, measured in the same run as the results they are compared with.
 
 #include <chrono>
 #include <cstdint>
@@ -16,25 +16,25 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The library of the matrix products with its version, as "oneDNN 2.6.3".
+/// The matrix product library with its version, as "oneDNN 2.6.3".
 std::string matrix_library();
 
-/// The best FLOP/s of the library's own threaded matrix product, over shapes of a training step.
-/// Compilation, memory and a first product are outside of the time.
+/// Peak matmul throughput: the best FLOP/s of the library's own threaded matrix product, over
+/// shapes of a training step. The time excludes compilation, allocation and a first product.
 double peak_matmul(Dtype dtype);
 
 /// The best bytes per second of a threaded copy between buffers far larger than the caches: bytes
 /// read plus bytes written.
 double copy_bandwidth();
 
-/// The same, once more in every call.
+/// The same; each call measures again.
 class Copy {
  public:
   Copy();
   double bandwidth();
 
  private:
-  Arena arena_;  // memory as the training has it
+  Arena arena_;  // memory as in training
   Tensor from_, to_;
 };
 

@@ -1,13 +1,13 @@
 // Time and memory of whole training steps (forward, backward, clipping, optimizer) of a config's
-// model on random tokens, beside the rate of matrix products measured in the same run.
+// model on random tokens, with the peak matmul throughput measured in the same run.
 //
 //   build/bench/step --config configs/gpt2-124m.json --batch 4 --length 256 --precision fp32
 //   build/bench/step --config configs/gpt2-124m.json --isa avx2    (as on one without AVX-512)
 //
-// Prints tokens per second, 6 N D as a share of the matrix rate (N: the parameters of matrices, a
-// head among them, and not embeddings that are only looked up), the same with the 6 products of
-// attention, and the largest resident set; with --profile where the time goes. The step is the
-// program's own, Trainer::step, of one micro-batch.
+// Prints tokens per second, MFU (of that measured peak) from 6 N D (N: the parameters of matrices,
+// including a head but not embeddings that are only looked up), MFU with the 6 products of
+// attention, and the largest resident set. With --profile, prints where the time goes. The step is
+// the program's own, Trainer::step, of one microbatch.
 
 #include <fmt/format.h>
 

@@ -23,7 +23,7 @@
 namespace bamtrain::bench {
 
 namespace {
-constexpr int64_t kPeriod = 1 << 20;  // a normal number takes 100 ns
+constexpr int64_t kPeriod = 1 << 20;  // generating a normal number takes 100 ns
 }
 
 void fill_normal(Backend& backend, const Tensor& t, const std::string& stream) {
@@ -135,8 +135,7 @@ void AttentionWorkload::fill(const TableBias& bias) {
 void AttentionWorkload::fill(const TokenBias& bias) {
   HostCopy numbers(backend_, bias.numbers, HostCopy::Contents::undefined);
   for (int64_t i = 0; i < bias.numbers.size(); ++i) {
-    // softplus(0) a key, as the sums of cable and kcable begin: 128 keys away a bias of cable's is
-    // -88.
+    // softplus(0) per key, the initial sums of cable and kcable: at 128 keys cable's bias is -88.
     numbers.tensor().ptr<double>()[i] = std::log(2.0) * static_cast<double>(i % shape_.T);
   }
   numbers.upload();
@@ -187,8 +186,9 @@ void AttentionWorkload::fill(const FireBias& bias) {
 
 namespace {
 
-/// Tokens of a shard for steps of so many: two steps', of which the second is fetched while the
-/// first is computed, but no more than 4 million or a sequence; the loader then reads them again.
+/// Tokens of a shard for steps of tokens_per_step: two steps' worth, since the second is fetched
+/// while the first is computed. At most 4 million or one sequence, if that is longer; the loader
+/// then rereads them.
 int64_t shard_tokens(int64_t T, int64_t tokens_per_step) {
   constexpr int64_t kMost = int64_t{1} << 22;
   const int64_t tokens = std::max(T, std::min(2 * std::min(tokens_per_step, kMost), kMost)) + 1;
@@ -205,8 +205,8 @@ int64_t step_tokens(int64_t B, int64_t T, int64_t micro_batches) {
 
 }  // namespace
 
-/// A shard of random tokens in a folder of its own, which lasts as long as this. Not in the
-/// unnamed namespace: State below has one.
+/// A shard of random tokens in its own folder, with the lifetime of this object. Not in the unnamed
+/// namespace, since State below has one.
 class RandomShard {
  public:
   RandomShard(int64_t vocab, int64_t tokens) {

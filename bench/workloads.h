@@ -1,5 +1,5 @@
 #pragma once
-// What the benchmarks of the CPU and of a GPU both time.
+// Workloads shared by the CPU and GPU benchmarks.
 
 #include <cstdint>
 #include <map>
@@ -16,13 +16,13 @@
 
 namespace bamtrain::bench {
 
-/// Normal numbers, those of the first 2^20 elements over and over. f32 or bf16.
+/// Fills with normal numbers; repeats the first 2^20. f32 or bf16.
 void fill_normal(Backend& backend, const Tensor& t, const std::string& stream);
 
-/// Normalizers by what options call them; "general" is softmax by the path that takes every one.
+/// Normalizers by option name; "general" is softmax on the path that supports every normalizer.
 const std::map<std::string, NormalizerForm>& normalizer_forms();
 
-/// Attention over all earlier keys, with everything that it reads and writes.
+/// Attention over all earlier keys, with all inputs and outputs.
 class AttentionWorkload {
  public:
   AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& form,
@@ -31,11 +31,12 @@ class AttentionWorkload {
   void forward() { backend_.attention_forward(x_.out, x_.saved, x_.a); }
   void backward() { backend_.attention_backward(x_.g, x_.dout, x_.out, x_.saved, x_.a); }
   const Attention& arguments() const { return x_.a; }
-  /// Of the tiles that any row sees, those that the last forward pass gave weight to.
+  /// The share of visible blocks that the last forward pass gave weight to.
   double live_share() const;
 
  private:
-  /// The bias as a model of a form begins with it, fire's trained at T; of others normal numbers.
+  /// Fills the bias as a model initialises its form, fire's for training at T; other forms get
+  /// normal numbers.
   template <class B>
   void fill(const B& bias) {
     for_tensors(bias,
@@ -53,16 +54,17 @@ class AttentionWorkload {
   std::vector<Tensor> fire_theta_;
 };
 
-/// The program's own training steps (Trainer::step), one process and one lane, on a shard of random
-/// tokens.
+/// The program's own training steps (Trainer::step) on a shard of random tokens: one process, one
+/// gradient accumulation group.
 class StepWorkload {
  public:
-  /// Micro-batches of B sequences of T tokens, `micro_batches` to a step; all else is the config's.
+  /// Microbatches of B sequences of T tokens, `micro_batches` per step; everything else is from the
+  /// config.
   StepWorkload(const RunConfig& config, Backend& backend, int64_t B, int64_t T,
                int64_t micro_batches);
   ~StepWorkload();
 
-  /// One step, to its end; the mean loss.
+  /// Runs one step to completion and returns the mean loss.
   double step();
   const ParameterLayout& parameters() const;
   int64_t planned_bytes() const;

@@ -14,7 +14,7 @@ namespace bamtrain::kernels {
 
 using device::bf16;
 
-/// Elements of a row of the input: [gate | up], or the argument alone.
+/// Elements per row of the input: [gate | up], or the argument alone.
 constexpr int64_t activation_width(MlpKind kind, int64_t F) { return is_gated(kind) ? 2 * F : F; }
 
 template <class A>
@@ -25,7 +25,7 @@ struct ActivationForward {
   MlpKind kind = MlpKind::swiglu;
 };
 
-/// One kernel. Refuses an F that is no multiple of 8, sizes that are not positive, and addresses
+/// One kernel. Refuses an F that is not a multiple of 8, sizes that are not positive, and addresses
 /// that are not aligned to 16 bytes.
 template <class A>
 device::LaunchStatus activation_forward(const ActivationForward<A>& a, device::Stream stream);

@@ -1,4 +1,4 @@
-// A thread per head; on the way back a block.
+// One thread per head; in the adjoint one block.
 
 #include "alpha.h"
 #include "arguments.h"

@@ -1,4 +1,4 @@
-// A block per row: each thread keeps the best of every kArgmaxThreads-th element, then the block
+// One block per row: each thread keeps the best of every kArgmaxThreads-th element, then the block
 // the best of its threads.
 
 #include "argmax.h"
@@ -15,7 +15,7 @@ using device::Stream;
 constexpr int kArgmaxWarps = 8, kArgmaxThreads = 32 * kArgmaxWarps;
 constexpr int64_t kArgmaxLimit = int64_t{1} << 30;
 
-/// Larger, or equal and earlier. A place of -1: none yet.
+/// Ordered by larger value, then by earlier place. Place -1: no element yet.
 struct Largest {
   float value;
   int place;

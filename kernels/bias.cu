@@ -15,7 +15,7 @@ const char* bias_refusal(const A* x, const float* vector, int64_t N, int64_t O, 
   return nullptr;
 }
 
-/// A vector of which `inside` elements are there; zero from there on.
+/// Loads a vector whose first `inside` elements exist; the rest is zero.
 template <int kElements, class Element>
 BAMTRAIN_DEVICE void load_inside(float (&x)[kElements], const Element* from, int64_t inside) {
   if (inside >= kElements) return load_vector(x, from);
@@ -73,7 +73,7 @@ device::LaunchStatus add_bias(const AddBias<A>& a, device::Stream stream) {
 
 // --- sums += column sums ------------------------------------------------------------------------
 
-/// partial (pieces, O): the sums of `rows` rows each.
+/// partial (pieces, O): sums over `rows` rows each.
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMatrixThreads)
     sum_rows(float* partial, const A* x, int64_t N, int64_t O, int64_t stride, int64_t rows,
@@ -98,7 +98,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMatrixThreads)
       for (int n = 0; n < kVector<A>; ++n) sum[n] += v[k][n];
     }
   }
-  // Column n of a lane's vector at n 32 + lane: neighbours in neighbouring banks.
+  // Column n of a lane's vector goes to n 32 + lane: neighbouring lanes use neighbouring banks.
   BAMTRAIN_UNROLL
   for (int n = 0; n < kVector<A>; ++n) sums[tile.warp * kColumns + 32 * n + tile.lane] = sum[n];
   device::barrier();

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels of a mechanism, found by its name.
+// Looks up the kernels of a mechanism by name.
 
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace bamtrain::kernels {
 
-/// The entry of that name, or null; `name` may be null.
+/// Returns the entry with that name, or null; `name` may be null.
 template <class Kernels, size_t kCount>
 const Kernels* find_kernels(const std::array<Kernels, kCount>& all, const char* name) {
   for (const Kernels& k : all) {
@@ -17,7 +17,7 @@ const Kernels* find_kernels(const std::array<Kernels, kCount>& all, const char* 
   return nullptr;
 }
 
-constexpr int64_t kMaxHeads = 0xFFFF;  // blocks that fit the y dimension of a grid
+constexpr int64_t kMaxHeads = 0xFFFF;  // the limit of a grid's y dimension
 inline bool is_head_count(int64_t H) { return H >= 1 && H <= kMaxHeads; }
 
 }  // namespace bamtrain::kernels

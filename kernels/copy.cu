@@ -1,4 +1,4 @@
-// A thread moves one word of a row, the widest that every row of both arrays begins and ends at.
+// A thread moves one word of a row, the widest that divides every row of both arrays.
 
 #include "arguments.h"
 #include "copy.h"
@@ -48,7 +48,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kCopyThreads)
   dst[n / columns * dst_row + n % columns] = src[n / columns * src_row + n % columns] + by;
 }
 
-/// Whether words of so many bytes fit the array.
+/// Whether the array can be accessed in words of `bytes` bytes.
 bool takes_words(const Strided& x, int64_t bytes) {
   bool fits = reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(bytes) == 0 &&
               x.shape[3] * x.element % bytes == 0;

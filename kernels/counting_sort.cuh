@@ -1,7 +1,7 @@
 #pragma once
-// A stable sort of small keys by counting, without atomics: per digit, from the lowest, three
-// kernels. count_digits counts each value of the digit in each tile of the list, scan_tiles turns
-// the counts of a value into sums over the tiles before, place_keys moves each key to its place.
+// A stable counting sort of small keys, without atomics. Three kernels per digit, from the lowest.
+// count_digits counts each value of the digit in each tile of the list. scan_tiles turns a value's
+// counts into prefix sums over tiles. place_keys moves each key to its place.
 
 #include "arguments.h"
 #include "device.cuh"
@@ -10,12 +10,12 @@ namespace bamtrain::kernels {
 
 constexpr int kSortWarps = 8;
 constexpr int kSortThreads = 32 * kSortWarps;
-constexpr int kSortRounds = 8;  // of 32 keys, per warp; a warp's keys follow one another
+constexpr int kSortRounds = 8;  // of 32 keys, per warp; a warp's keys are contiguous
 constexpr int kSortTile = kSortThreads * kSortRounds;
 constexpr int kSortBits = 9;
 constexpr int kSortDigits = 1 << kSortBits;
 
-/// Keys, non-negative, and the place each had in the list that was sorted first.
+/// Nonnegative keys, and each one's index in the original list.
 struct SortedKeys {
   int32_t* key = nullptr;
   int32_t* origin = nullptr;
@@ -35,7 +35,7 @@ BAMTRAIN_DEVICE int bits_set(uint32_t x) {
   return static_cast<int>(x * 0x01010101u >> 24);
 }
 
-/// The sum of x over the threads before this one; `total`: over all of the block. `scratch` as for
+/// The sum of x over the threads before this one; `total`: over the whole block. `scratch`: as for
 /// block_sum.
 template <int kWarps>
 BAMTRAIN_DEVICE int sum_before(int x, int& total, int (&scratch)[kWarps]) {
@@ -59,8 +59,8 @@ BAMTRAIN_DEVICE int sum_before(int x, int& total, int (&scratch)[kWarps]) {
   return before;
 }
 
-/// A thread's part of a tile: key r stands at first + 32 r. Counts in shared memory say how often
-/// each digit has occurred among the warp's keys.
+/// A thread's part of a tile: key r is at first + 32 r. Counts in shared memory hold how often each
+/// digit has occurred among the warp's keys.
 struct TileKeys {
   int32_t key[kSortRounds];
   uint32_t same[kSortRounds];  // lanes with the same digit
@@ -89,10 +89,10 @@ struct TileKeys {
     }
   }
 
-  /// Lanes of round r before this one that have the same digit.
+  /// The number of lower lanes with the same digit in round r.
   BAMTRAIN_DEVICE int rank(int r) const { return bits_set(same[r] & ((1u << lane) - 1)); }
 
-  /// Counts the digits of round r. The whole warp calls.
+  /// Counts the digits of round r. All lanes of the warp call.
   BAMTRAIN_DEVICE void count(int r, Digit digit) const {
     if (key[r] >= 0 && rank(r) == 0) counts[digit.of(key[r])] += bits_set(same[r]);
     device::sync_warp();
@@ -116,8 +116,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
   }
 }
 
-/// counts (values, tiles) becomes the sum over the tiles before; totals (values): over all. A
-/// block per value.
+/// Turns counts (values, tiles) into sums over the preceding tiles; totals (values): over all
+/// tiles. One block per value.
 template <int kWarps>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
     scan_tiles(int32_t* counts, int32_t* totals, int tiles) {
@@ -136,8 +136,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
   if (thread == 0) totals[device::block_index().x] = sum;
 }
 
-/// `from` in the order of the digit, equal ones in their order. Without from.origin the list is the
-/// first. counts and totals as scan_tiles leaves them.
+/// `keys` sorted by the digit, equal ones in their order. Null `origins`: the keys are the original
+/// list. counts and totals: as scan_tiles leaves them.
 template <int kWarps>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
     place_keys(SortedKeys to, const int32_t* keys, const int32_t* origins, const int32_t* counts,
@@ -151,7 +151,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
   BAMTRAIN_UNROLL
   for (int r = 0; r < kSortRounds; ++r) tile.count(r, digit);
 
-  // Where the keys of each digit begin: in the list, in this tile's share, in each warp's.
+  // Where the keys of each digit begin: in the list, in this tile's part, in each warp's part.
   int own[kPerThread], sum = 0, total;
   BAMTRAIN_UNROLL
   for (int k = 0; k < kPerThread; ++k) {
@@ -159,7 +159,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
     own[k] = d < digit.values() ? totals[d] : 0;
     sum += own[k];
   }
-  int begin = sum_before(sum, total, scratch);  // its barrier comes after the counts of all warps
+  int begin = sum_before(sum, total, scratch);  // its barrier also orders all warps' counts
   BAMTRAIN_UNROLL
   for (int k = 0; k < kPerThread; ++k) {
     const int d = thread * kPerThread + k;
@@ -188,7 +188,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
 
 constexpr int64_t sort_tiles(int64_t N) { return blocks_of(N, kSortTile); }
 
-/// Sorts `keys` (N), all in [0, limit), limit <= 2^18: one digit, or two by way of `between`.
+/// Sorts `keys` (N), all in [0, limit), limit <= 2^18, by one digit or by two via `between`.
 /// counts: kSortDigits (sort_tiles(N) + 1) of scratch.
 inline device::LaunchStatus sort_keys(SortedKeys to, SortedKeys between, const int32_t* keys,
                                       int64_t N, int limit, int32_t* counts,

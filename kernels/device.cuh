@@ -4,11 +4,11 @@
 // which runs the same kernel source on the CPU. No other file of kernels/ holds PTX, a launch in
 // triple angle brackets or the toolkit's bf16 type.
 //
-// Contract of the warp collectives (shuffle_*, ballot, sync_warp, ldmatrix, mma): every lane that
-// `mask` names, or all 32 where there is no mask, calls the same line with the same mask. The
-// hardware leaves everything else undefined; the engine reports it. Of these only sync_warp orders
-// memory accesses. Kernels copy shared and global memory by assignment, not by memcpy, which the
-// engine's checker does not see.
+// Contract of the warp collectives (shuffle_*, ballot, sync_warp, ldmatrix, mma): every lane in
+// `mask`, or all 32 if there is no mask, calls the same line with the same mask. Anything else is
+// undefined on hardware; the engine reports it. Of these only sync_warp orders memory accesses.
+// Kernels copy shared and global memory by assignment. memcpy is not allowed, since the engine's
+// checker does not see it.
 
 #include <cmath>
 #include <cstddef>
@@ -20,7 +20,7 @@
 #include <cuda_runtime.h>
 
 #define BAMTRAIN_DEVICE __device__ __forceinline__
-/// For the host too.
+/// For host and device.
 #define BAMTRAIN_BOTH __host__ __device__ __forceinline__
 #define BAMTRAIN_KERNEL __global__ void
 #define BAMTRAIN_LAUNCH_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
@@ -65,7 +65,7 @@ BAMTRAIN_DEVICE Dim3 grid_size() { return {gridDim.x, gridDim.y, gridDim.z}; }
 BAMTRAIN_DEVICE uint32_t bits_of(float x) { return __float_as_uint(x); }
 BAMTRAIN_DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 
-/// Every thread of the block, none of which has returned; orders their memory accesses.
+/// Called by every thread of the block, none of which has returned; orders their memory accesses.
 BAMTRAIN_DEVICE void barrier() { __syncthreads(); }
 BAMTRAIN_DEVICE void sync_warp(uint32_t mask = kWholeWarp) { __syncwarp(mask); }
 
@@ -150,18 +150,18 @@ BAMTRAIN_DEVICE void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], uint32_
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// 16 bytes from global to shared memory, both 16-byte aligned, done when the thread has waited
-/// for the copy's group; others see it after a barrier. Without `wanted` nothing is read and 16
-/// zero bytes are written.
+/// Copies 16 bytes from global to shared memory, both 16-byte aligned. Done once the thread has
+/// waited for the copy's group; other threads see it after a barrier. If not `wanted`, reads
+/// nothing and writes 16 zero bytes.
 BAMTRAIN_DEVICE void copy_async_16(SharedAddress to, const void* from, bool wanted = true) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(wanted ? 16 : 0)
                : "memory");
 }
-/// Makes a group of the thread's copies since the last commit.
+/// Groups the thread's copies since the last commit.
 BAMTRAIN_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most the `kLeft` youngest groups of the thread are unfinished.
+/// Waits until at most the thread's `kLeft` most recent groups are unfinished.
 template <int kLeft>
 BAMTRAIN_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
@@ -186,15 +186,15 @@ BAMTRAIN_DEVICE uint32_t pack_bf16(float low, float high) {
   return packed;
 }
 
-/// to[0] = x, to[1] = y in one access to global memory. REQUIRES: `to` is aligned to 8 bytes.
+/// to[0] = x, to[1] = y in one access to global memory. Requires: `to` is aligned to 8 bytes.
 BAMTRAIN_DEVICE void store_two(float* to, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(x),
                "f"(y)
                : "memory");
 }
 
-/// Enqueues kernel(args...) on `stream`. Returns the runtime's verdict on the launch; what the
-/// kernel does wrong while it runs shows at the next synchronisation of the stream.
+/// Enqueues kernel(args...) on `stream`. Returns the launch's status; errors during execution show
+/// at the next synchronisation of the stream.
 template <class... Parameters, class... Arguments>
 LaunchStatus launch(void (*kernel)(Parameters...), Dim3 grid, Dim3 block, size_t shared_bytes,
                     Stream stream, const Arguments&... arguments) {
@@ -204,15 +204,15 @@ LaunchStatus launch(void (*kernel)(Parameters...), Dim3 grid, Dim3 block, size_t
                             dim3(block.x, block.y, block.z), addresses, shared_bytes, stream);
   };
   cudaError_t error = cudaSuccess;
-  // Past 48 KiB a launch needs leave, and the kernel's own arrays count too. It is the kernel's
-  // until its next launch: one host thread launches.
+  // More than 48 KiB of shared memory, the kernel's own arrays included, needs an opt-in. The
+  // setting holds until the kernel's next launch, so only one host thread may launch.
   if (shared_bytes > 0) {
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shared_bytes));
   }
   if (error == cudaSuccess) error = start(static_cast<Parameters>(arguments)...);
   if (error == cudaSuccess) return {};
-  (void)cudaGetLastError();  // reported here, so not again by a later call
+  (void)cudaGetLastError();  // reported here; clears it for later calls
   return {static_cast<int>(error), cudaGetErrorString(error)};
 }
 
@@ -290,7 +290,7 @@ BAMTRAIN_DEVICE void store_two(float* to, float x, float y) {
   to[1] = y;
 }
 
-/// Runs the kernel to its end. A fault of the kernel is an engine::Fault, thrown.
+/// Runs the kernel to completion. A fault of the kernel throws engine::Fault.
 template <class... Parameters, class... Arguments>
 LaunchStatus launch(void (*kernel)(Parameters...), Dim3 grid, Dim3 block, size_t shared_bytes,
                     Stream, const Arguments&... arguments) {

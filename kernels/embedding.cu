@@ -21,7 +21,7 @@ const char* embedding_refusal(int64_t N, int C, const T*... addresses) {
 
 // --- forward ------------------------------------------------------------------------------------
 
-constexpr int kEmbeddingWarps = 8;  // of a block, each with a row of its own
+constexpr int kEmbeddingWarps = 8;  // per block, one row each
 
 template <class A, bool kPositions>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kEmbeddingWarps)
@@ -74,16 +74,16 @@ device::LaunchStatus embedding_forward(const EmbeddingForward<A>& f, device::Str
 
 constexpr int kPieceThreads = 128;  // at most
 
-/// Adds up the rows of one piece of the sorted list, run by run, a thread per vector of columns.
-/// The sum of a run that began in the piece goes to the table, times `scale`, where no other block
-/// writes it; of a run that began before, as it is, to the piece's slot (pieces, C). Grid: pieces x
-/// `parts`, the blocks that share a row.
+/// Adds up the rows of one piece of the sorted list, run by run, one thread per vector of columns.
+/// The sum of a run that begins in the piece goes to the table, times `scale`; no other block
+/// writes that row. The sum of a run that began earlier goes unscaled to the piece's slot
+/// (pieces, C). Grid: pieces x `parts`, the blocks that share a row.
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kPieceThreads)
     add_pieces(float* dtable, float scale, float* slots, const A* __restrict__ dout,
                SortedKeys sorted, int64_t N, int C, uint32_t parts) {
   constexpr int kBatch = 4;                             // rows in flight
-  BAMTRAIN_SHARED(int32_t, keys, kEmbeddingPiece + 2);  // with the neighbours on either side
+  BAMTRAIN_SHARED(int32_t, keys, kEmbeddingPiece + 2);  // with the neighbours on both sides
   BAMTRAIN_SHARED(int32_t, rows, kEmbeddingPiece);
   const int threads = static_cast<int>(device::block_size().x);
   const int thread = static_cast<int>(device::thread_index().x);
@@ -136,8 +136,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kPieceThreads)
 }
 
 constexpr int kSlotWarps = 8;
-constexpr int kSlotCandidates = 8;  // pieces that a block looks at
-constexpr int kSlotColumns = 128;   // columns of a block: four per lane
+constexpr int kSlotCandidates = 8;  // pieces that a block examines
+constexpr int kSlotColumns = 128;   // columns per block: four per lane
 
 /// The first piece after `piece` that does not start with `key`, given that the next one does. All
 /// lanes of a warp call with the same arguments.
@@ -155,8 +155,8 @@ BAMTRAIN_DEVICE int run_end(const int32_t* keys, int piece, int pieces, int32_t 
   return high;
 }
 
-/// Adds to the table, times `scale`, what waits in the slots. A run that goes on past the piece in
-/// which it began is added by one block per 128 columns, whose warps share its slots.
+/// Adds the slots to the table, times `scale`. A run that continues past the piece in which it
+/// began is added by one block per 128 columns, whose warps share its slots.
 template <int kWarps>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
     add_slots(float* dtable, float scale, const float* slots, const int32_t* keys, int pieces,

@@ -1,12 +1,11 @@
 #pragma once
 // The embedding of tokens and learned positions, forward and backward. A: float or bf16.
 //
-// The adjoint adds each row of dout to the row of the table that its token names. Many rows name
-// the same one, so the rows are first brought into the order of their tokens by a stable counting
-// sort. Pieces of kEmbeddingPiece sorted rows are then added up side by side; what a run of equal
-// tokens leaves in the pieces that it only passes through, or ends in, waits in a slot per piece
-// and is added in the order of the pieces. Neither atomics nor a pass over the table, and a token
-// that makes up much of the text is shared among many blocks.
+// The adjoint adds each row of dout to the table row of its token. Many rows share a token, so rows
+// are first sorted by token with a stable counting sort. Then blocks add up pieces of
+// kEmbeddingPiece sorted rows in parallel. A run of equal tokens may span pieces: each later piece
+// stores its part in its own slot, and the slots are added in order. This needs neither atomics nor
+// a pass over the table, and a frequent token is shared among many blocks.
 
 #include <cstdint>
 
@@ -22,13 +21,13 @@ struct EmbeddingForward {
   const int32_t* tokens = nullptr;  // (N), in [0, V)
   const A* table = nullptr;         // (V, C)
   float scale = 1;
-  const int32_t* positions = nullptr;     // (N), in [0, T'); read where there is a position_table
+  const int32_t* positions = nullptr;     // (N), in [0, T'); read if position_table is set
   const float* position_table = nullptr;  // (T', C), or null
   int64_t N = 0;
   int C = 0;
 };
 
-/// One kernel. Refuses a C that is no multiple of 8, sizes that are not positive, and addresses
+/// One kernel. Refuses a C that is not a multiple of 8, sizes that are not positive, and addresses
 /// that are not aligned to 16 bytes.
 template <class A>
 device::LaunchStatus embedding_forward(const EmbeddingForward<A>& f, device::Stream stream);
@@ -43,7 +42,7 @@ struct EmbeddingBackward {
   float* dposition_table = nullptr;    // (T', C), added to, or null
   const A* dout = nullptr;             // (N, C)
   const int32_t* tokens = nullptr;     // (N), in [0, V)
-  const int32_t* positions = nullptr;  // (N), in [0, T'); read where there is a dposition_table
+  const int32_t* positions = nullptr;  // (N), in [0, T'); read if dposition_table is set
   int64_t N = 0;                       // at most kEmbeddingMaxN
   int C = 0, V = 0, T = 0;             // T: T'. V and T' at most kEmbeddingMaxRows
   void* scratch = nullptr;             // embedding_backward_scratch bytes
@@ -56,8 +55,8 @@ device::LaunchStatus embedding_backward(const EmbeddingBackward<A>& g, device::S
 
 // --- scratch of the backward pass ---------------------------------------------------------------
 
-constexpr int kEmbeddingPiece = 64;       // sorted rows that a block adds up
-constexpr int kEmbeddingSortTile = 2048;  // rows that a block sorts
+constexpr int kEmbeddingPiece = 64;       // sorted rows per block: a piece
+constexpr int kEmbeddingSortTile = 2048;  // rows sorted per block
 constexpr int kEmbeddingDigits = 512;     // values of a digit of the sort
 
 constexpr int64_t embedding_pieces(int64_t N) {
@@ -68,7 +67,7 @@ constexpr int64_t embedding_sort_tiles(int64_t N) {
 }
 
 /// Bytes of EmbeddingBackward::scratch: a slot of C floats per piece, two lists of sorted tokens
-/// and their rows, and the counts of each digit in each tile: 1/32 of a bf16 dout and a little.
+/// and their rows, and the counts of each digit in each tile: a little over 1/32 of a bf16 dout.
 /// Enough for any smaller N or C too.
 constexpr int64_t embedding_backward_scratch(int64_t N, int C) {
   return 4 * (embedding_pieces(N) * C + 4 * N + kEmbeddingDigits * (embedding_sort_tiles(N) + 1));

@@ -1,4 +1,4 @@
-// Blocks that need the segments form them again from the 64 parameters of the hidden layer.
+// Blocks that need the segments recompute them from the 64 parameters of the hidden layer.
 
 #include "arguments.h"
 #include "fire.h"
@@ -12,9 +12,9 @@ using device::LaunchStatus;
 using device::Stream;
 
 constexpr int kFireWarps = 8, kFireThreads = 32 * kFireWarps;
-constexpr int kPositions = 64;  // of a block
+constexpr int kPositions = 64;  // per block
 
-/// One head's network in fp64, or with w2 and b2 of no head, and its segments, in shared memory.
+/// One head's network in fp64, and its segments, in shared memory.
 struct FireNetwork {
   double w1[kFireHidden], b1[kFireHidden], w2[kFireHidden], b2, unordered[kFireHidden];
   FireSegments segments;
@@ -22,8 +22,8 @@ struct FireNetwork {
 
 BAMTRAIN_DEVICE double number(float x) { return static_cast<double>(x); }
 
-/// Fills `n` with head h and all parameters but the mask of active units. All threads of the block
-/// call, 32 or more; a barrier follows.
+/// Fills `n` with head h and all parameters except the mask of active units. All threads of the
+/// block call, 32 or more. Ends with a barrier.
 BAMTRAIN_DEVICE FireParameters load_network(FireNetwork& n, const FireTheta<const float>& theta,
                                             int h, double L0, double negative_slope) {
   const int k = static_cast<int>(device::thread_index().x);
@@ -42,7 +42,8 @@ BAMTRAIN_DEVICE FireParameters load_network(FireNetwork& n, const FireTheta<cons
   return p;
 }
 
-/// The mask of active units of each segment. At least kFireSegments threads; a barrier follows.
+/// The mask of active units of each segment. Needs at least kFireSegments threads. Ends with a
+/// barrier.
 BAMTRAIN_DEVICE void mark_active(FireNetwork& n, const FireParameters& p) {
   const int s = static_cast<int>(device::thread_index().x);
   if (s < kFireSegments) n.segments.active[s] = fire_active(p, n.segments.kinks, s);
@@ -51,7 +52,7 @@ BAMTRAIN_DEVICE void mark_active(FireNetwork& n, const FireParameters& p) {
 
 // --- forward
 
-/// psi, psi_dc, inverse and ends of kPositions positions, a warp for each.
+/// psi, psi_dc, inverse and ends of kPositions positions, one warp each.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads) fire_positions(const FireForward f) {
   BAMTRAIN_SHARED(FireNetwork, network, 1);
   const FireParameters p = load_network(network[0], f.theta, 0, f.L0, f.negative_slope);
@@ -83,7 +84,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(64) fire_lines(const FireForward f) {
 
 // --- backward
 
-/// partial (blocks, 2): what kFireRowsPerBlock queries give to c and to m.
+/// partial (blocks, 2): the contributions of kFireRowsPerBlock queries to dc and dm.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads)
     fire_rows_backward(double* partial, const FireBackward g) {
   BAMTRAIN_SHARED(double, sums, kFireWarps);
@@ -114,8 +115,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads)
   to[1] = dm;
 }
 
-/// dw2 and db2 of a head; partial (H, 2, kFireHidden): what it gives to w1 and b1. Launch with grid
-/// H and 64 threads.
+/// dw2 and db2 of a head; partial (H, 2, kFireHidden): its contributions to dw1 and db1. Launch
+/// with grid H and 64 threads.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(64)
     fire_heads_backward(double* partial, const FireBackward g) {
   BAMTRAIN_SHARED(FireNetwork, network, 1);
@@ -139,7 +140,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(64)
   }
 }
 
-/// dc, dm, dw1 and db1 from the partial sums, in order: a warp for each.
+/// dc, dm, dw1 and db1 from the partial sums, in order: one warp each.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(128)
     fire_join(const FireBackward g, const double* of_rows, int64_t blocks, const double* of_heads) {
   const int thread = static_cast<int>(device::thread_index().x), k = thread % 32;
@@ -158,7 +159,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(128)
 
 constexpr const char* kMissing = "fire: an array is missing";
 
-/// Null: nothing is wrong.
+/// Null: the arguments are valid.
 const char* refusal(const FireTheta<const float>& t, int64_t H) {
   if (H < 1 || H > 65535) return "fire: H, 1 to 2^16 - 1";
   const bool all = t.c != nullptr && t.m != nullptr && t.w1 != nullptr && t.b1 != nullptr &&

@@ -1,6 +1,7 @@
 #pragma once
-// What attention reads of a prior of family fire, and the way back. See fire_forward in ops/ops.h
-// and priors/fire.h, whose formulas are evaluated in fp64 and rounded once, as on the host.
+// The tables that attention reads of a prior of family fire, and the adjoint. See fire_forward in
+// ops/mechanisms/fire.h, and priors/fire.h, whose formulas are evaluated in fp64 and rounded once,
+// as on the host.
 
 #include <cstdint>
 
@@ -9,7 +10,7 @@
 
 namespace bamtrain::kernels {
 
-/// The parameters of one layer; of their gradients.
+/// The parameters of one layer, or their gradients.
 template <class Scalar>
 struct FireTheta {
   Scalar *c = nullptr, *m = nullptr;    // (1)
@@ -30,7 +31,7 @@ struct FireForward {
   int64_t T = 0;
 };
 
-/// All of it is written: two kernels. Refuses sizes that are not positive and missing arrays.
+/// Writes all tables: two kernels. Refuses sizes that are not positive and missing arrays.
 device::LaunchStatus fire_forward(const FireForward& f, device::Stream stream);
 
 struct FireBackward {
@@ -44,18 +45,18 @@ struct FireBackward {
   double* scratch = nullptr;  // fire_backward_scratch doubles
 };
 
-/// Queries whose gradients one block adds.
+/// Queries whose gradients one block sums.
 constexpr int kFireRowsPerBlock = 1024;
 constexpr int64_t fire_row_blocks(int64_t B, int64_t T) {
   return (B * T + kFireRowsPerBlock - 1) / kFireRowsPerBlock;
 }
-/// Doubles of FireBackward::scratch: for c and m of each block of rows, for w1 and b1 of each head.
+/// Doubles of FireBackward::scratch: for c and m per block of rows, for w1 and b1 per head.
 constexpr int64_t fire_backward_scratch(int64_t B, int64_t H, int64_t T) {
   return 2 * fire_row_blocks(B, T) + 2 * kFireHidden * H;
 }
 
-/// dtheta, in fp64 and in a fixed order: three kernels. Refuses what the forward pass refuses and
-/// over 2^31 queries.
+/// dtheta, in fp64 and in a fixed order: three kernels. Refuses what fire_forward refuses, and more
+/// than 2^31 queries.
 device::LaunchStatus fire_backward(const FireBackward& g, device::Stream stream);
 
 }  // namespace bamtrain::kernels

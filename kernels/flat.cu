@@ -16,14 +16,14 @@ constexpr int kFlatWarps = 8, kFlatThreads = 32 * kFlatWarps;
 constexpr int kFlatPerThread = 16;  // elements
 constexpr int kFlatTile = kFlatPerThread * kFlatThreads;
 
-/// The first element of the thread's vector j of a tile, with kWidth elements to a vector.
+/// The first element of the thread's vector j in a tile, for vectors of kWidth elements.
 template <int kWidth>
 BAMTRAIN_DEVICE int64_t flat_vector(int64_t tile, int j) {
   return tile * kFlatTile +
          kWidth * (j * kFlatThreads + static_cast<int>(device::thread_index().x));
 }
 
-/// f(i) for the thread's share of the elements from the tile's first up to n: the last tile.
+/// Calls f(i) for the thread's elements of the last tile, up to n.
 template <class F>
 BAMTRAIN_DEVICE void for_flat_remainder(int64_t tile, int64_t n, const F& f) {
   for (int64_t i = tile * kFlatTile + device::thread_index().x; i < n; i += kFlatThreads) f(i);
@@ -52,7 +52,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads) add_tiles(A* dst, const A* 
   }
 }
 
-/// For the few numbers that are kept in fp64: an element per thread.
+/// For the few fp64 values: one element per thread.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
     add_doubles(double* dst, const double* src, int64_t n) {
   const int64_t i =
@@ -76,7 +76,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
   for (int j = 0; j < kVectors; ++j) store_vector(dst + flat_vector<kWidth>(tile, j), x[j]);
 }
 
-/// partial[block]: the squares of tiles block, block + blocks, ...
+/// partial[block]: the sum of squares of tiles block, block + blocks, ...
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
     sum_squares(double* partial, const float* x, int64_t n) {
   BAMTRAIN_SHARED(double, sums, kFlatWarps);

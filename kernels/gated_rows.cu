@@ -1,4 +1,4 @@
-// A thread per row of a head.
+// One thread per row of a head.
 
 #include "arguments.h"
 #include "gated_rows.h"
@@ -20,12 +20,12 @@ struct GatedRow {
     h = static_cast<int>(device::block_index().y);
     t = static_cast<int>(device::block_index().x * kGatedRows + device::thread_index().x);
   }
-  /// In a (B, H, T) array.
+  /// Its index in a (B, H, T) array.
   template <class A>
   BAMTRAIN_DEVICE int64_t index(const GatedRows<A>& s) const {
     return (static_cast<int64_t>(b) * s.H + h) * s.T + t;
   }
-  /// In the gates.
+  /// The index of one of its gates.
   template <class A>
   BAMTRAIN_DEVICE int64_t gate_index(const GatedRows<A>& s, int which) const {
     return b * s.batch + t * s.row + which * s.H + h;
@@ -38,7 +38,7 @@ struct GatedRow {
       u[k] = s.bias[k] == nullptr ? x : x + static_cast<double>(s.bias[k][h]);
     }
   }
-  /// Keys that it sees.
+  /// The number of keys that it sees.
   template <class A>
   BAMTRAIN_DEVICE int64_t keys(const GatedRows<A>& s) const {
     const int64_t row = static_cast<int64_t>(b) * s.T + t;
@@ -86,7 +86,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kGatedRows)
   const device::Dim3 grid = device::grid_size();
   BAMTRAIN_UNROLL
   for (int k = 0; k < Rule::kGates; ++k) {
-    device::barrier();  // the sum before has been read
+    device::barrier();  // the previous sum has been read
     const double sum = block_sum<kGatedWarps>(d[k], sums);
     if (device::thread_index().x == 0) {
       const int64_t of_head = (static_cast<int64_t>(k) * s.H + own.h) * s.B + own.b;
@@ -95,7 +95,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kGatedRows)
   }
 }
 
-/// dbias[which][h] += the sum of scratch[which][h][...]. A warp each: grid (H, kGates).
+/// dbias[which][h] += the sum of scratch[which][h][...]. One warp each: grid (H, kGates).
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
     join_biases_of_gates(const GatedRowsGradients<A> g, int64_t count) {

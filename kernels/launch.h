@@ -1,6 +1,6 @@
 #pragma once
-// What the host knows of kernels: launchers take pointers, sizes and a stream, check them, launch
-// and return what became of it. They neither allocate nor synchronise nor throw.
+// The host's view of kernels. Launchers take pointers, sizes and a stream, check them, launch, and
+// return a status. They do not allocate, synchronise or throw.
 
 #include <cstdint>
 
@@ -19,8 +19,8 @@ struct bf16 {
   uint16_t bits;
 };
 
-/// What became of a launch: code 0; the runtime's error code and its description; or kRefused and
-/// the argument that the launcher does not take.
+/// The status of a launch: code 0; the runtime's error code and its description; or kRefused and
+/// the argument that the launcher does not accept.
 struct [[nodiscard]] LaunchStatus {
   static constexpr int kRefused = -1;
 

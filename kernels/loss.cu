@@ -1,12 +1,12 @@
-// Cross entropy: a block per row reads it once for the loss and once more for the gradient, of
-// which as much as fits comes from shared memory.
+// Cross entropy: one block per row reads it once for the loss and once more for the gradient. The
+// second time as much as fits comes from shared memory.
 //
-// Error of log(sum of e^d), d = z - highest, to first order, all roundings of one sign. With p the
-// softmax, the terms' relative errors weigh in by p: 2^-22 for 2^x (the instruction), 2^-23 for the
-// product that restores the rounding of d log2(e), 4 * 2^-24 for a sum of 16 terms by halves, and
-// |d| 2^-24 for d itself; the highest term is exact. One term of e^0 and n of e^-a are the worst:
-// for n = 2^17 the four together, over max(1, loss), reach 8e-7 at a = 11.2. Rounding the loss to
-// fp32 adds 6e-8.
+// Error of log(sum of e^d), d = z - highest, to first order, with all roundings of one sign. With p
+// the softmax, the terms' relative errors are weighted by p: 2^-22 for 2^x (the instruction), 2^-23
+// for the product that restores the rounding of d log2(e), 4 * 2^-24 for a pairwise sum of 16
+// terms, and |d| 2^-24 for d itself; the highest term is exact. The worst case is one term of e^0
+// and n of e^-a: for n = 2^17 the four together, over max(1, loss), reach 8e-7 at a = 11.2.
+// Rounding the loss to fp32 adds 6e-8.
 
 #include <cmath>
 #include <limits>
@@ -25,27 +25,28 @@ using device::LaunchStatus;
 using device::Stream;
 
 constexpr int kLossWarps = 16, kLossThreads = 32 * kLossWarps;
-constexpr int kLossVectors = 4;  // of a thread in a tile
+constexpr int kLossVectors = 4;  // per thread in a tile
 constexpr int kLossTile = 4 * kLossVectors * kLossThreads;
 constexpr int kLossTileBytes = kLossTile * static_cast<int>(sizeof(float));
-/// Tiles kept in shared memory: 96 KiB, which every device gives a block and Hopper gives two.
+/// Tiles kept in shared memory: 96 KiB, which every device allows per block, and Hopper for two
+/// blocks.
 constexpr int kLossKeptTiles = 3;
 constexpr int64_t kLossLimit = int64_t{1} << 30;
 constexpr float kLowestLogit = std::numeric_limits<float>::lowest();
 
-/// e^d for d <= 0, zero below 2^-126. 2^x magnifies the rounding of x = d log2(e) by |d|: it is put
-/// back. NaN stays NaN.
+/// e^d for d <= 0, zero below 2^-126. 2^x magnifies the rounding of x = d log2(e) by |d|, so a
+/// product restores that rounding. NaN stays NaN.
 BAMTRAIN_DEVICE float exp_of_difference(float d) {
   constexpr float kLog2e = 1.44269502e+00f, kLog2eRest = 1.92596303e-08f, kLn2 = 6.93147181e-01f;
   constexpr float kZero = -87.5f;
-  d = d < kZero ? kZero : d;  // else -inf - -inf
+  d = d < kZero ? kZero : d;  // avoids -inf - -inf
   const float x = d * kLog2e;
   const float rest = fmaf(d, kLog2eRest, fmaf(d, kLog2e, -x));
   const float y = device::exp2_approx(x);
   return fmaf(y, rest * kLn2, y);
 }
 
-/// The thread's vector j of a tile, of all vectors of a row.
+/// The index of the thread's vector j of a tile, among all vectors of a row.
 BAMTRAIN_DEVICE int logit_vector(int tile, int j) {
   return (tile * kLossVectors + j) * kLossThreads + static_cast<int>(device::thread_index().x);
 }
@@ -86,7 +87,7 @@ BAMTRAIN_DEVICE float sum_of_exponentials(const float (&x)[kLossVectors][4], flo
   return (of_vector[0] + of_vector[1]) + (of_vector[2] + of_vector[3]);
 }
 
-/// What is left of a row without a target.
+/// Writes the outputs of a row without a target.
 template <class A>
 BAMTRAIN_DEVICE void clear_row(const CrossEntropy<A>& c, int64_t r) {
   const int thread = static_cast<int>(device::thread_index().x);
@@ -116,8 +117,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   }
   const float* const logits = c.logits + r * c.logits_row;
 
-  // Starting from the highest logit of the first tile, a thread's own highest seldom changes, and
-  // the change can be exact: fp64.
+  // Starting from the highest logit of the first tile, a thread's own highest seldom changes. So
+  // the rescaling can be exact: fp64.
   float x[kLossVectors][4];
   load_logits(x, logits, 0, V);
   float own_highest = block_max<kLossWarps>(highest_logit(x, kLowestLogit), first_maxima);
@@ -144,7 +145,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   }
   sum = block_sum<kLossWarps>(sum, sums);
 
-  // The thread that reads the target's logit overwrites it too where dlogits is the logits.
+  // The thread that reads the target's logit also overwrites it if dlogits is the logits' memory.
   const bool owns_target = target / 4 % kLossThreads == thread;
   double of_target = 0;
   if (owns_target) {
@@ -157,7 +158,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   A* const dlogits = c.dlogits + r * c.dlogits_row;
   const int row_end = static_cast<int>(c.dlogits_row);
   const float factor = static_cast<float>(c.scale) / static_cast<float>(sum);
-  // Latest first: what the caches still hold.
+  // Latest first: those are still in the caches.
   for (int tile = (row_end + kLossTile - 1) / kLossTile - 1; tile >= 0; --tile) {
     if (tile < kept_tiles) {
       BAMTRAIN_UNROLL

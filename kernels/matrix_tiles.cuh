@@ -1,7 +1,7 @@
 #pragma once
-// How element-wise kernels and column sums cut an (N, C) matrix, C a multiple of 8: into tiles of
-// rows by 32 vectors of columns, one tile per block. A warp reads one row of its tile at a time, a
-// vector per lane, and the warps take turns at the rows.
+// How element-wise kernels and column sums divide an (N, C) matrix, C a multiple of 8: into tiles
+// of rows by 32 vectors of columns, one tile per block. A warp reads one row of its tile at a time,
+// one vector per lane; the warps alternate over the rows.
 
 #include "arguments.h"
 #include "vectors.cuh"
@@ -11,17 +11,17 @@ namespace bamtrain::kernels {
 constexpr int kMatrixWarps = 8;
 constexpr int kMatrixThreads = 32 * kMatrixWarps;
 
-/// Tiles beside each other in a row of C elements.
+/// Tiles across a row of C elements.
 template <class A>
 constexpr int64_t column_tiles(int64_t C) {
   return blocks_of(C, 32 * kVector<A>);
 }
 
 /// The part of a matrix that a thread works on: vectors at (row + k kMatrixWarps, column), k >= 0,
-/// in tile `index` of a grid in which tiles of the same rows follow one another.
+/// in tile `index`. In the grid, tiles of the same rows are consecutive.
 template <class A>
 struct MatrixTile {
-  int64_t index;  // of the tile's rows among all
+  int64_t index;  // of the tile's rows among all rows
   int64_t column;
   int warp, lane;
 

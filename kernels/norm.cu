@@ -8,8 +8,8 @@ namespace bamtrain::kernels {
 
 namespace {
 
-/// A row lies in the registers of kWarps warps: vector v of a thread starts at column
-/// (32 kWarps v + the thread's place in the warps) kVector. kOctets: 8-element groups per thread.
+/// A row lies in the registers of kWarps warps. Vector v of a thread starts at column (32 kWarps v
+/// + the thread's index in the warps) kVector. kOctets: 8-element groups per thread.
 template <class A, int kWarps, int kOctets>
 struct RowPlace {
   static constexpr int kVectors = 8 * kOctets / kVector<A>;
@@ -19,7 +19,7 @@ struct RowPlace {
   BAMTRAIN_DEVICE int column(int v) const { return (32 * kWarps * v + place) * kVector<A>; }
 };
 
-/// Calls f with the warps per row and octets per thread that hold C elements.
+/// Calls f with the number of warps per row and octets per thread that hold C elements.
 template <class F>
 device::LaunchStatus dispatch_width(int C, F&& f) {
   if (C <= 256) return f.template operator()<1, 1>();
@@ -49,7 +49,7 @@ const char* norm_refusal(int64_t N, int C, const T*... addresses) {
 
 // --- forward ------------------------------------------------------------------------------------
 
-/// Rows per block: four where a warp holds one, so that a block is never a single warp.
+/// Rows per block: four if a warp holds one, so that a block has more than a single warp.
 template <int kWarps>
 constexpr int kNormForwardRows = kWarps == 1 ? 4 : 1;
 
@@ -64,7 +64,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps * kNormForwardRows<kWarps>, 1
   const Place p;
   const int64_t row = static_cast<int64_t>(device::block_index().x) * kNormForwardRows<kWarps> +
                       device::thread_index().x / (32 * kWarps);
-  if (row >= N) return;  // whole warps, and whole blocks where a row takes several
+  if (row >= N) return;  // whole warps; whole blocks if a row takes several
   const auto over_row = [](float x, float(&scratch)[kWarps]) {
     if constexpr (kWarps == 1) {
       (void)scratch;
@@ -87,7 +87,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps * kNormForwardRows<kWarps>, 1
     if (p.column(v) >= C) continue;
     BAMTRAIN_UNROLL
     for (int n = 0; n < kVector<A>; ++n) {
-      // The adjoint reads the rounded sum back: it differentiates the same function.
+      // The adjoint reads the rounded sum back, and so differentiates the same function.
       if (kBranch) x[v][n] = rounded_to<A>(x[v][n] + added[v][n]);
       total += x[v][n];
     }
@@ -154,8 +154,8 @@ BAMTRAIN_DEVICE void unpack(float (&x)[8], const Words& v) {
   }
 }
 
-/// The sum over the threads of a row's warps, one of the block's 8 / kWarps groups. `slots`: an
-/// element per warp of the block, which a barrier separates from their earlier use.
+/// Sums over the threads of a row's warps, one of the block's 8 / kWarps groups. `slots`: one
+/// element per warp of the block; a barrier must separate the call from their earlier use.
 template <int kWarps>
 BAMTRAIN_DEVICE void row_sums(float& a, float& b, float* slots) {
   a = warp_sum(a);
@@ -178,7 +178,7 @@ BAMTRAIN_DEVICE void row_sums(float& a, float& b, float* slots) {
   }
 }
 
-/// out (C) = the sum of the groups' `own`, in their order. All threads of the block call.
+/// out (C) = the sum of the groups' `own`, in group order. All threads of the block call.
 template <class A, int kWarps, int kOctets>
 BAMTRAIN_DEVICE void sum_groups(float* out,
                                 const float (&own)[8 * kOctets / kVector<A>][kVector<A>],
@@ -208,8 +208,8 @@ BAMTRAIN_DEVICE void sum_groups(float* out,
 
 }  // namespace
 
-/// dsum += rstd (u - mean(u) - x_hat mean(u x_hat)) with u = dy w, mean(u) for LayerNorm only;
-/// partial (2, pieces, C): the sums of dy x_hat and of dy over `rows` rows each.
+/// dsum += rstd (u - mean(u) - x_hat mean(u x_hat)) with u = dy w, mean(u) for LayerNorm only.
+/// partial (2, pieces, C): sums of dy x_hat and of dy over `rows` rows each.
 template <class A, int kWarps, int kOctets, bool kBias>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kNormBackwardWarps,
                                        sizeof(A) == 2 && kOctets + kBias < 5 ? 2 : 1)
@@ -228,7 +228,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kNormBackwardWarps,
   float dw[Place::kVectors][kVector<A>] = {};
   float db[Place::kVectors][kVector<A>] = {};
 
-  int parity = 0;  // of the slots: a warp may be one row ahead of another
+  int parity = 0;  // alternates slots: a warp may be one row ahead of another
   for (int64_t first = begin; first < end; first += kGroups, parity ^= 1) {
     const int64_t row = first + group;
     const bool inside = row < end;

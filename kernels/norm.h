@@ -29,9 +29,8 @@ struct NormForward {
   float eps = 0;
 };
 
-/// One kernel. Where sum is residual and there is no branch, sum is not written. Refuses a C
-/// outside the limits above, sizes that are not positive, and addresses that are not aligned to 16
-/// bytes.
+/// One kernel. If sum is residual and there is no branch, sum is not written. Refuses a C outside
+/// the limits above, sizes that are not positive, and addresses that are not aligned to 16 bytes.
 template <class A>
 device::LaunchStatus norm_forward(const NormForward<A>& f, device::Stream stream);
 
@@ -54,15 +53,15 @@ struct NormBackward {
 template <class A>
 device::LaunchStatus norm_backward(const NormBackward<A>& g, device::Stream stream);
 
-/// Rows whose sums for dweight and dbias share a slot, a multiple of 8 (of the rows that a block
-/// reads at a time), at least 32: at most 512 slots.
+/// Rows whose sums for dweight and dbias share a slot: a multiple of 8 (the rows that a block reads
+/// at a time), at least 32; at most 512 slots.
 constexpr int64_t norm_backward_rows(int64_t N) {
   return 8 * std::max<int64_t>(4, (N + 8 * 512 - 1) / (8 * 512));
 }
 constexpr int64_t norm_backward_pieces(int64_t N) {
   return (N + norm_backward_rows(N) - 1) / norm_backward_rows(N);
 }
-/// Floats of NormBackward::partial, enough for any smaller N or C too.
+/// Floats of NormBackward::partial; enough for any smaller N or C too.
 constexpr int64_t norm_backward_partial(int64_t N, int C) {
   return std::min<int64_t>(512, (N + 31) / 32) * 2 * C;
 }

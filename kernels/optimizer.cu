@@ -1,4 +1,4 @@
-// The optimizer's pass: 16 bytes read and 12 written per parameter, 14 with a bf16 copy.
+// The optimizer pass: reads 16 bytes and writes 12 per parameter, 14 with a bf16 copy.
 
 #include <cmath>
 
@@ -21,7 +21,7 @@ struct UpdatedParameter {
   float w, m, v;
 };
 
-/// Of the step, each rounded once.
+/// The step's factors, each rounded once.
 struct StepFactors {
   float decay, step_size, v_scale;
   bool adaptive;
@@ -43,7 +43,7 @@ BAMTRAIN_DEVICE UpdatedParameter updated_parameter(float w, float m, float v, fl
   return {updated < s.minimum ? s.minimum : updated > s.maximum ? s.maximum : updated, m, v};
 }
 
-/// kVectors: the thread's four elements are read and written as vectors.
+/// kVectors: the thread's four elements are accessed as vectors.
 template <bool kVectors>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kOptimizerThreads)
     optimizer_update(float* weights, float* moments, float* variances, bf16* copy,

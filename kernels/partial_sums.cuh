@@ -1,5 +1,5 @@
 #pragma once
-// The second stage of sums over rows: from partial sums, each in a slot of its own, to the total.
+// The second stage of sums over rows: adds partial sums, one slot each, to the total.
 
 #include "arguments.h"
 #include "device.cuh"
@@ -8,8 +8,9 @@ namespace bamtrain::kernels {
 
 constexpr int kPartialWarps = 16;
 
-/// out[c] += sum over p of partial[p columns + c], in an order that `pieces` alone decides; block
-/// y = 1 does the same to `second` with the next `pieces` slots. Launch as add_partial_sums does.
+/// out[c] += sum over p of partial[p columns + c], in an order that depends only on `pieces`.
+/// Blocks with y = 1 do the same for `second` with the next `pieces` slots. Launch as
+/// add_partial_sums does.
 template <int kWarps>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
     sum_slots(float* out, float* second, const float* partial, int pieces, int64_t columns) {
@@ -32,8 +33,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
   total[column] += sum;
 }
 
-/// out (columns) += the sum of `pieces` slots of `columns` floats at `partial`, and, unless it is
-/// null, second (columns) += that of the `pieces` slots after them.
+/// out (columns) += the sum of `pieces` slots of `columns` floats at `partial`; second
+/// (columns) += the sum of the next `pieces` slots, unless it is null.
 inline device::LaunchStatus add_partial_sums(float* out, float* second, const float* partial,
                                              int64_t pieces, int64_t columns,
                                              device::Stream stream) {

@@ -1,4 +1,4 @@
-// A thread per element of a table; a block per head on the way back.
+// One thread per element of a table; in the adjoint one block per head.
 
 #include "arguments.h"
 #include "by_name.h"
@@ -56,7 +56,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kTableThreads)
     if (g.dtheta[p] == nullptr) continue;
     float* const to = g.dtheta[p] + h * kValues;
     for (int k = 0; k < kValues; ++k) {
-      device::barrier();  // the sum before has been read
+      device::barrier();  // the previous sum has been read
       const double sum = block_sum<kTableWarps>(own[p * kValues + k], sums);
       if (device::thread_index().x == 0) add_to(to + k, sum);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// Tables of priors from their parameters, and the way back. The formulas are those of src/priors,
-// evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. Priors are those of
+// Tables of priors from their parameters, and the adjoint. The formulas of src/priors are evaluated
+// in fp64 and rounded once, as in ops/mechanisms/table.cpp on the host. Supports the priors of
 // src/priors/table_priors.h.
 
 #include <cstdint>
@@ -28,13 +28,12 @@ device::LaunchStatus table_prior_forward(float* table, const TablePrior& prior,
                                          device::Stream stream);
 
 struct TablePriorGradients {
-  float* dtheta[kMaxPriorParameters] = {};  // (H, values) each, +=. Null: not trained
+  float* dtheta[kMaxPriorParameters] = {};  // (H, values) each, +=; null: not trained
   const float* dtable = nullptr;            // (H, T)
 };
 
 /// dtheta[p][h] += sum over n of dtable[h][n] db/dtheta[p][h], in fp64 and in a fixed order.
-/// Nothing is launched where every dtheta of the prior is null. Refuses what the forward pass
-/// refuses.
+/// Launches nothing if every dtheta of the prior is null. Refuses what table_prior_forward refuses.
 device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
                                           device::Stream stream);
 

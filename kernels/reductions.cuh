@@ -1,5 +1,5 @@
 #pragma once
-// Sums and maxima over a warp or a block, the same in every lane and in the same order always.
+// Sums and maxima over a warp or a block: the same result in every lane, in a fixed order.
 
 #include "device.cuh"
 
@@ -22,25 +22,25 @@ BAMTRAIN_DEVICE float warp_max(float x) {
   return x;
 }
 
-/// The sum of x[0], x[stride], ..., `count` of them. All lanes of the warp call.
+/// The sum of x[0], x[stride], ..., `count` elements. All lanes of the warp call.
 BAMTRAIN_DEVICE double warp_sum_of(const double* x, int64_t count, int64_t stride = 1) {
   double sum = 0;
   for (int64_t n = device::thread_index().x % 32; n < count; n += 32) sum += x[n * stride];
   return warp_sum(sum);
 }
-/// The same in the order of the elements, by one thread.
+/// Sums in element order, in one thread.
 BAMTRAIN_DEVICE float sum_in_order(const float* x, int count, int64_t stride) {
   float sum = x[0];
   for (int n = 1; n < count; ++n) sum += x[n * stride];
   return sum;
 }
-/// A gradient accumulates: rounded once, after the sum.
+/// Accumulates into a gradient: rounds once, after the sum.
 BAMTRAIN_DEVICE void add_to(float* to, double x) {
   *to = static_cast<float>(static_cast<double>(*to) + x);
 }
 
 /// All threads of a one-dimensional block of kWarps warps call. `scratch`: kWarps elements of
-/// shared memory, which a barrier separates from their earlier use.
+/// shared memory; a barrier must separate the call from their earlier use.
 template <int kWarps, class T>
 BAMTRAIN_DEVICE T block_sum(T x, T (&scratch)[kWarps]) {
   const int thread = static_cast<int>(device::thread_index().x);

@@ -23,7 +23,7 @@ BAMTRAIN_DEVICE void store_elements(A* to, const float (&x)[kCount]) {
   }
 }
 
-/// A thread rotates kCount neighbouring pairs of one head at a time. Launch with a block per
+/// A thread rotates kCount neighbouring pairs of one head at a time. Launch with one block per
 /// `tokens` rows.
 template <class A, int kCount>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kRotationThreads)

@@ -1,4 +1,4 @@
-// A thread per row of a sequence; blocks of rows, then a warp per head, on the way back.
+// One thread per row of a sequence. In the adjoint, blocks of rows, then one warp per head.
 
 #include "arguments.h"
 #include "by_name.h"
@@ -26,12 +26,12 @@ BAMTRAIN_DEVICE S<double> scale_of_head(const ScaleRows& rows, int64_t h) {
   return S<double>(theta, rows.constants);
 }
 
-/// Keys that row i of sequence b sees, where row = b T + i.
+/// Keys that row i of sequence b sees; row = b T + i.
 BAMTRAIN_DEVICE int64_t keys_of(const ScaleRows& rows, int64_t row, int64_t i) {
   return (rows.last_key != nullptr ? rows.last_key[row] : i) - rows.first_key[row] + 1;
 }
 
-/// What the scaled heads have at n keys: value(h, n). A thread per row.
+/// Writes value(h, n) at n keys for the scaled heads. One thread per row.
 template <class Value>
 BAMTRAIN_DEVICE void write_rows(float* scale, const ScaleRows& rows, const Value& value) {
   const int64_t row = int64_t{device::block_index().x} * kScaleThreads + device::thread_index().x;
@@ -50,8 +50,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
   write_rows(scale, rows, [&](int64_t h, int64_t n) { return scale_of_head<S>(rows, h).value(n); });
 }
 
-/// partial[p][h][block]: what kScaleRowsPerBlock rows give to dtheta[p][h], h from the first scaled
-/// head on.
+/// partial[p][h][block]: the contribution of kScaleRowsPerBlock rows to dtheta[p][h], with h
+/// counted from first_head.
 template <template <class> class S>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     gradient_of_scale(double* partial, const float* dscale, const ScaleRows rows) {
@@ -70,7 +70,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
   }
   BAMTRAIN_UNROLL
   for (int p = 0; p < kParameters; ++p) {
-    device::barrier();  // the sum before has been read
+    device::barrier();  // the previous sum has been read
     const double sum = block_sum<kScaleWarps>(own[p], sums);
     if (device::thread_index().x == 0) {
       const int64_t head = p * device::grid_size().y + device::block_index().y;
@@ -79,7 +79,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
   }
 }
 
-/// dtheta[h] += the sum of partial[h][...]. A warp per head.
+/// dtheta[h] += the sum of partial[h][...]. One warp per head.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
     join_scale_gradients(float* dtheta, const double* partial, int64_t count) {
   const int64_t h = device::block_index().x;
@@ -94,8 +94,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
   });
 }
 
-/// A thread per length n up to T: it looks for the rows that see n keys, which begin at n - 1 where
-/// no row sees a key behind it.
+/// One thread per length n up to T. It searches for the rows that see n keys; they begin at n - 1
+/// if no row sees a key after it.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     gradient_by_length(float* dtheta, const float* dscale, const ScaleRows rows) {
   const int64_t h = rows.first_head + device::block_index().y;
@@ -109,7 +109,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
       sum += static_cast<double>(dscale[(b * rows.H + h) * rows.T + i]);
     }
   }
-  if (sum == 0) return;  // past the table's end too, which no row reaches
+  if (sum == 0) return;  // also for n past the table's end, which no row reaches
   add_to(dtheta + ByLengthScale::index(rows.constants, h, n), sum);
 }
 

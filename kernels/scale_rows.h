@@ -1,7 +1,7 @@
 #pragma once
-// Rows of logit scales from their parameters, and the way back. The formulas are those of
-// src/scales, evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. Scales
-// are those of src/scales/length_scales.h, and by_length.
+// Logit scales per row from their parameters, and the adjoint. The formulas of src/scales are
+// evaluated in fp64 and rounded once, as in ops/mechanisms/scale.cpp on the host. Supports the
+// scales of src/scales/length_scales.h, and by_length.
 
 #include <cstdint>
 
@@ -10,24 +10,23 @@
 
 namespace bamtrain::kernels {
 
-/// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys, or to
-/// last_key[b][i] in place of i.
+/// A scale and its rows. Row i of sequence b sees n = last_key[b][i] - first_key[b][i] + 1 keys; a
+/// null last_key means i.
 struct ScaleRows {
   const char* name = "";  // as in scales/registry.h
   FormulaConstants constants;
-  const float* theta[kMaxScaleScalars] = {};  // (H) each, in the scale's order; by_length's (H,
-                                              // lengths)
+  const float* theta[kMaxScaleScalars] = {};  // (H) each, in scale order; by_length: (H, lengths)
   const int32_t* first_key = nullptr;         // (B, T), in [0, i]
-  const int32_t* last_key = nullptr;          // (B, T), in [i, T). Null: i
+  const int32_t* last_key = nullptr;          // (B, T), in [i, T); null: i
   int64_t B = 0, H = 0, T = 0;                // H < 2^16, B T < 2^31
-  int64_t first_head = 0;                     // the heads before it are not scaled: t = 1
+  int64_t first_head = 0;                     // earlier heads have t = 1
 };
 
 /// scale (B, H, T) = t at (h, n). Refuses a name without kernels, sizes that are not positive and a
 /// missing theta.
 device::LaunchStatus scale_forward(float* scale, const ScaleRows& rows, device::Stream stream);
 
-/// Rows whose gradients one block adds.
+/// Rows whose gradients one block sums.
 constexpr int kScaleRowsPerBlock = 4096;
 /// Doubles of ScaleGradients::scratch.
 constexpr int64_t scale_backward_scratch(int64_t B, int64_t H, int64_t T) {
@@ -35,14 +34,14 @@ constexpr int64_t scale_backward_scratch(int64_t B, int64_t H, int64_t T) {
 }
 
 struct ScaleGradients {
-  float* dtheta[kMaxScaleScalars] = {};  // as theta, +=. Null: not trained
+  float* dtheta[kMaxScaleScalars] = {};  // as theta, +=; null: not trained
   const float* dscale = nullptr;         // (B, H, T)
   double* scratch = nullptr;             // scale_backward_scratch doubles
 };
 
 /// dtheta[p][h] += sum over b, i of dscale dt/dtheta[p], in fp64 and in a fixed order. Two kernels,
-/// one of by_length; nothing is launched where every dtheta of the scale is null. Refuses what the
-/// forward pass refuses.
+/// one for by_length; launches nothing if every dtheta of the scale is null. Refuses what
+/// scale_forward refuses.
 device::LaunchStatus scale_backward(const ScaleGradients& g, const ScaleRows& rows,
                                     device::Stream stream);
 

@@ -1,4 +1,4 @@
-// A warp walks a sequence of one head 32 tokens at a time, a token per lane.
+// A warp scans a sequence of one head, 32 tokens at a time, one token per lane.
 
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace bamtrain::kernels {
 
 namespace {
 
-constexpr int kSumsWarps = 4;  // of a block
+constexpr int kSumsWarps = 4;  // per block
 
 /// The head and sequence of a warp. Launch with grid (ceil(H / kSumsWarps), B) and 32 kSumsWarps
 /// threads.
@@ -33,7 +33,7 @@ BAMTRAIN_DEVICE double gate_of(const Gates<A>& g, const OwnSums& own, int t) {
          static_cast<double>(g.bias[own.h]);
 }
 
-/// x of this lane and all lanes below it.
+/// The sum of x over this lane and all lower lanes.
 BAMTRAIN_DEVICE double inclusive_sum(double x, int lane) {
   BAMTRAIN_UNROLL
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -61,7 +61,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
   }
 }
 
-/// partial (B, H): the warp's part of dbias. Lanes stand for tokens in falling order.
+/// partial (B, H): the warp's part of dbias. Lanes hold tokens in descending order.
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
     gradient_of_gates(const GateGradients<A> g, const Gates<A> gates) {
@@ -84,7 +84,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
   if (own.lane == 0) g.scratch[static_cast<int64_t>(own.b) * gates.H + own.h] = of_bias;
 }
 
-/// dbias[h] += the sum of partial[b][h], in order. A thread per head.
+/// dbias[h] += the sum of partial[b][h], in order. One thread per head.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
     join_gate_biases(float* dbias, const double* partial, int B, int H) {
   const int h =

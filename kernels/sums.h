@@ -1,6 +1,6 @@
 #pragma once
-// Running sums of gates: what attention reads of a prior of family sums, and the way back. A: float
-// or bf16. See sums_forward in ops/ops.h.
+// Running sums of gates, which attention reads of a prior of family sums, and the adjoint. A: float
+// or bf16. See sums_forward in ops/mechanisms/sums.h.
 
 #include <cstdint>
 
@@ -19,8 +19,8 @@ struct Gates {
   int B = 0, H = 0, T = 0;
 };
 
-/// (B, H, T), strides in elements, tokens contiguous, and (B, H) where what came before them ends;
-/// null: 0.
+/// (B, H, T), strides in elements, tokens contiguous. `before`: (B, H), the sums before the first
+/// token; null: 0.
 struct RunningSums {
   double* data = nullptr;
   int64_t batch = 0, head = 0;
@@ -28,8 +28,8 @@ struct RunningSums {
   int64_t before_batch = 0, before_head = 0;
 };
 
-/// sums = before + u_0 + ... + u_t, in fp64: one kernel, a warp per sequence and head, whose order
-/// of additions depends on T alone. Refuses sizes that are not positive, over 65,535 sequences and
+/// sums = before + u_0 + ... + u_t, in fp64: one kernel, one warp per sequence and head. The order
+/// of additions depends only on T. Refuses sizes that are not positive, over 65,535 sequences and
 /// missing arrays.
 template <class A>
 device::LaunchStatus running_sums_forward(const RunningSums& sums, const Gates<A>& gates,

@@ -15,7 +15,7 @@ struct alignas(16) Words {
   uint32_t w[4];
 };
 
-/// REQUIRES: `from` is aligned to 16 bytes, here and below.
+/// Requires: `from` is aligned to 16 bytes, here and below.
 BAMTRAIN_DEVICE void load_vector(float (&x)[4], const float* from) {
   const Words v = *reinterpret_cast<const Words*>(from);
   BAMTRAIN_UNROLL
@@ -29,7 +29,7 @@ BAMTRAIN_DEVICE void load_vector(float (&x)[8], const bf16* from) {
     x[2 * n + 1] = device::high_bf16(v.w[n]);
   }
 }
-/// As many parameters as an activation vector has elements: two loads beside bf16.
+/// As many parameters as an activation vector has elements: two loads next to bf16.
 BAMTRAIN_DEVICE void load_vector(float (&x)[8], const float* from) {
   const Words low = *reinterpret_cast<const Words*>(from);
   const Words high = *reinterpret_cast<const Words*>(from + 4);
@@ -58,7 +58,7 @@ BAMTRAIN_DEVICE float load_one(const bf16* from) { return device::to_float(*from
 BAMTRAIN_DEVICE void store_one(float* to, float x) { *to = x; }
 BAMTRAIN_DEVICE void store_one(bf16* to, float x) { *to = device::to_bf16(x); }
 
-/// x as it reads back after a store to A.
+/// x after rounding to A.
 template <class A>
 BAMTRAIN_DEVICE float rounded_to(float x);
 template <>

@@ -1,6 +1,6 @@
 #pragma once
-// Four elements at a time, where fp32 and bf16 lie side by side: 16 bytes of the one, 8 of the
-// other, each thread beside its neighbour in both.
+// Four elements at a time, for kernels that mix fp32 and bf16: 16 bytes of the one, 8 of the other.
+// In both, consecutive threads access consecutive vectors.
 
 #include "vectors.cuh"
 
@@ -10,7 +10,7 @@ struct alignas(8) HalfWords {
   uint32_t w[2];
 };
 
-/// REQUIRES: `to` is aligned to 16 bytes, or 8 for bf16.
+/// Requires: `to` is aligned to 16 bytes, or 8 for bf16.
 BAMTRAIN_DEVICE void store_four(float* to, const float (&x)[4]) { store_vector(to, x); }
 BAMTRAIN_DEVICE void store_four(bf16* to, const float (&x)[4]) {
   *reinterpret_cast<HalfWords*>(to) = {

@@ -1,13 +1,12 @@
 #pragma once
-// What attention reads, saves and returns:
+// Inputs, saved values and gradients of attention:
 //
 //   s_ij = content_scale <q_i, k_j>,   z = t s + b or t (s + b),   p_i = N(z_ij : j visible),
 //   out_i = sum_j p_ij v_j
 //
-// or, where heads are mixed, with what a network makes of all heads' s and b in place of b; with
-// query head h reading key head h / (H / K). A bias b and its gradient are variants: families
-// of biases exclude each other by type, a mix stands beside any. N: a normalizer; the dtypes A and
-// P: see ops/ops.h.
+// Query head h reads key head h / (H / K). With a mix of heads, a network of all heads' s and b
+// replaces b. A bias and its gradients are variants: bias families exclude each other by type, a
+// mix combines with any. N: a normalizer. Dtypes A and P: see ops/ops.h.
 
 #include <cmath>
 #include <cstdint>
@@ -23,12 +22,11 @@
 namespace bamtrain {
 
 using Bias = EveryBias::Any;
-/// Those of a bias are its Gradients.
+/// The gradients of a bias are its Gradients.
 using BiasGradients = EveryBias::Gradients;
 
-/// f = w2 lrelu(w1 u + c1) + c2 over the heads of one (i, j), with slope kDapeSlope; u and what
-/// becomes of f: MixForm. F: its hidden width. It reads s as it is,
-/// not times t.
+/// f = w2 lrelu(w1 u + c1) + c2 over the heads of one (i, j), with slope kDapeSlope. MixForm
+/// defines u and how f is used. F: the hidden width. The network reads s without the factor t.
 struct HeadMix {
   Tensor w1;  // (F, mix_inputs(form, H)) P: columns of s before those of b
   Tensor c1;  // (F) P
@@ -39,7 +37,7 @@ struct HeadMix {
   explicit operator bool() const { return static_cast<bool>(w1); }
   int64_t hidden() const { return w1.shape[0]; }
 
-  /// add(name, tensor, dtype, dims) for each tensor, of H heads and hidden width F.
+  /// Calls add(name, tensor, dtype, dims) for each tensor, for H heads and hidden width F.
   template <class Add>
   void plan(int64_t H, int64_t F, Dtype P, Add&& add) {
     add("w1", &w1, P, {F, mix_inputs(form, H)});
@@ -76,41 +74,41 @@ struct HeadMixGradients {
   }
 };
 
-/// A factor per row.
+/// A factor per row: the logit scale.
 struct RowScale {
   Tensor t;              // (B, H, T) P. Empty: t = 1
-  bool on_bias = false;  // z = t (s + b) in place of t s + b
+  bool on_bias = false;  // z = t (s + b) instead of t s + b
 };
 
-/// N.
+/// N: the normalizer.
 struct Normalizer {
   NormalizerForm form;
-  Tensor alphas;  // (H) P: entmax with a learned alpha, of each head
+  Tensor alphas;  // (H) P: a learned alpha of entmax per head
 };
 
-/// What attention reads. Keys and values may begin with those of past tokens, whose queries were
-/// asked before: then q, and with it first_key, fire's positions, the scale and what attention
-/// writes, have fewer rows than k. Row i is token past() + i. Forward passes alone take that, and
-/// write of what is saved `level` at least: nothing goes back.
+/// What attention reads. In incremental decoding k and v start with the keys and values of past()
+/// earlier tokens. Then q, first_key, fire's positions, the scale and everything that attention
+/// writes have fewer rows than k. Row i is token past() + i. Only forward passes accept a past; no
+/// backward pass follows, so of AttentionSaved they need to write only `level`.
 struct Attention {
   Tensor q;     // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;  // (B, past + T, K, D) A, likewise
-  // (B, T) i32: row i sees keys first_key[i] .. last_key[i], counted from the first row's own:
-  // those of the past are negative. Non-decreasing, <= i
+  // (B, T) i32: row i sees keys first_key[i] .. last_key[i], counted from the first row's own key,
+  // so keys of the past are negative. Non-decreasing, <= i
   Tensor first_key;
-  // (B, T) i32. Non-decreasing, >= i, and rows see each other or do not, as documents and windows
-  // have it. Empty: i, causal attention. Without a past; biases by distance then go from -(T - 1)
-  // on
+  // (B, T) i32. Non-decreasing, >= i. Visibility is symmetric: two rows see each other or neither
+  // does, as with documents and windows. Empty: causal attention, last_key[i] = i. If set, there is
+  // no past, and biases by distance start at -(T - 1)
   Tensor last_key;
   Bias bias;
-  HeadMix mix;  // empty: heads do not meet
+  HeadMix mix;  // empty: no mix of heads
   RowScale scale;
   Normalizer normalizer;
   double content_scale = 0;  // 0: 1 / sqrt(D)
 
   int64_t past() const { return k.shape[1] - q.shape[1]; }
   bool causal() const { return !last_key; }
-  /// What <q_i, k_j> is divided by, formed in the backend's precision.
+  /// The divisor of <q_i, k_j>, computed in the backend's precision.
   template <class Real>
   Real content_divisor() const {
     return content_scale != 0 ? static_cast<Real>(1 / content_scale)
@@ -131,13 +129,14 @@ struct Attention {
   }
 };
 
-/// What the forward pass keeps for the backward pass, beside `out`. What the first three are of a
-/// normalizer, and which of them it has, is in its header in src/normalizers/.
+/// What the forward pass saves for the backward pass, besides `out`. src/normalizers/NAME.h says
+/// which of the first three a normalizer has, and what they hold.
 struct AttentionSaved {
   Tensor level = {}, threshold = {};  // (B, H, T) P
   Tensor last = {};                   // (B, H, T) i32: a key
-  // (B, H, live_groups(T), live_words(T)) i32. On the general path: bit j / kLiveKeys of the words
-  // of group i / kLiveRows is 0 where no row of the group gives weight to a key of the tile
+  // (B, H, live_groups(T), live_words(T)) i32, on the general path: a block mask. Bit j / kLiveKeys
+  // of the words of group i / kLiveRows is 0 if no row of the group gives weight to a key of the
+  // block
   Tensor live = {};
 
   template <class X, class F>
@@ -148,20 +147,20 @@ struct AttentionSaved {
     f("live", x.live);
   }
 };
-/// Which of the above a kind has.
+/// Which of these tensors a kind of normalizer saves.
 constexpr bool saves_level(NormalizerKind k) { return traits_of(k).level; }
 constexpr bool saves_threshold(NormalizerKind k) { return traits_of(k).threshold; }
 constexpr bool saves_last(NormalizerKind k) { return traits_of(k).last; }
 constexpr bool saves_live(NormalizerKind k) { return !traits_of(k).fused; }
 
-/// What the adjoint of attention returns. Rows that see a single key have dz = 0 exactly and p = 1,
-/// or 0 without an own_key, where NormalizerTraits::constant_alone.
+/// What the adjoint of attention returns. A row that sees a single key has dz = 0 exactly and
+/// p = 1, or p = 0 without an own_key, if NormalizerTraits::constant_alone.
 struct AttentionGradients {
-  Tensor dq, dk, dv;  // shapes and strides as q, k, v
+  Tensor dq, dk, dv;  // shapes and strides of q, k, v
   BiasGradients bias;
-  HeadMixGradients mix;  // where a mix is
-  Tensor dscale;         // (B, H, T) P. Where a scale is
-  Tensor dalpha;         // (B, H, T) P: of alpha, by row. Where alphas are
+  HeadMixGradients mix;  // if there is a mix
+  Tensor dscale;         // (B, H, T) P, if there is a scale
+  Tensor dalpha;         // (B, H, T) P: with respect to alpha, by row, if there are alphas
 
   template <class X, class F>
   static void each(X& x, F&& f) {

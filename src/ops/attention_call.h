@@ -1,6 +1,6 @@
 #pragma once
-// One call of attention and of its adjoint with every tensor that its form asks for: what
-// benchmarks and tests compute with.
+// One call of attention and of its adjoint, with every tensor that its form requires; used by
+// benchmarks and tests.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ struct AttentionForm {
   bool scale = false, scale_bias = false;
   double content_scale = 0;
   NormalizerForm normalizer = {};
-  bool general_path = false;  // WorkspaceShape::general_attention, with softmax too
+  bool general_path = false;  // WorkspaceShape::general_attention, for softmax too
   std::optional<MixForm> mix = {};
   int64_t mix_hidden = 32;
 };
@@ -27,9 +27,9 @@ struct AttentionCall {
   AttentionGradients g;
 };
 
-/// Gives `call` its form, and calls add(name, tensor, dtype, dims) for each of its tensors but q,
-/// k, v and their gradients, which may lie in one. `add` sets *tensor, now or later; the call keeps
-/// its place until then.
+/// Sets the form of `call`, and calls add(name, tensor, dtype, dims) for each of its tensors except
+/// q, k, v and their gradients, which the caller may place in one tensor. `add` sets *tensor, now
+/// or later; until then `call` must not move.
 template <class Add>
 void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape& shape, Dtype A,
                Dtype P, Add&& add) {

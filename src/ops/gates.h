@@ -1,5 +1,5 @@
 #pragma once
-// Gates in host memory.
+// Indexing of gates in host memory.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace bamtrain {
 
-/// Where gate (b, t, h) lies in a (B, T, H).
+/// Returns the index of gate (b, t, h) in a (B, T, H) tensor.
 inline int64_t gate_at(const Tensor& gates, int64_t b, int64_t t, int64_t h) {
   return b * gates.stride[0] + t * gates.stride[1] + h * gates.stride[2];
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What the backends in host memory have in common: memory and transfers; and the CPU backend's
-// mechanisms, of which the reference has its own.
+// What backends in host memory share: memory, transfers, and the CPU backend's mechanisms. The
+// reference backend has its own mechanisms.
 
 #include "ops/host_mechanisms.h"
 #include "ops/ops.h"

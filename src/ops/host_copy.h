@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of a backend as the host sees them.
+// Host-side views of a backend's tensors.
 
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace bamtrain {
 
-/// A contiguous tensor's elements in host memory: the tensor itself where the backend's memory is
-/// the host's, else a copy.
+/// The elements of a contiguous tensor in host memory: the tensor itself if the backend's memory is
+/// host memory, otherwise a copy.
 class HostCopy {
  public:
   enum class Contents { downloaded, undefined };
@@ -23,7 +23,7 @@ class HostCopy {
   HostCopy(const HostCopy&) = delete;
   HostCopy& operator=(const HostCopy&) = delete;
 
-  /// Valid as long as this object and the original.
+  /// Valid for the lifetime of this object and of the original.
   const Tensor& tensor() const { return host_; }
   /// Makes the original equal to tensor().
   void upload() {

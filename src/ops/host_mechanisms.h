@@ -1,5 +1,5 @@
 #pragma once
-// The operations of mechanisms on the CPU, in fp64 on parameters and gates of any dtype.
+// The operations of mechanisms on the CPU, in fp64; parameters and gates have any dtype.
 
 #include <span>
 
@@ -7,7 +7,7 @@
 
 namespace bamtrain {
 
-/// What they compute in. Nothing here is inline: the CPU backend is compiled for several
+/// Scratch of these operations. Nothing here is inline: the CPU backend is compiled for several
 /// instruction sets.
 class HostScratch {
  public:
@@ -17,14 +17,15 @@ class HostScratch {
   struct Pointers {
     double* of[TensorList::kMost] = {};
   };
-  /// theta as doubles.
+  /// theta converted to doubles.
   Pointers theta_values(std::span<const Tensor> theta) const;
-  /// Zeros, and what was added there to the tensors of dtheta that are not empty.
+  /// zeros() returns cleared accumulators; add_to() adds them to the tensors of dtheta that are not
+  /// empty.
   Pointers zeros(size_t count) const;
   void add_to(std::span<const Tensor> dtheta, const Pointers& values) const;
 
   Tensor table;      // (H, distances) f64
-  Tensor by_length;  // (H, T + 1) f64: of n visible keys
+  Tensor by_length;  // (H, T + 1) f64: by number n of visible keys
 
  private:
   Pointers zeros(Tensor values, size_t count) const;
@@ -33,11 +34,11 @@ class HostScratch {
   Tensor dtheta_;  // likewise
 };
 
-/// Not inline either.
+/// Not inline, for the same reason.
 class HostMechanisms final : public MechanismOps {
  public:
   ~HostMechanisms() override;
-  /// Registers scratch, as Backend::plan.
+  /// Registers scratch, as Backend::plan does.
   void plan(Arena& arena, const WorkspaceShape& w);
   void run(const MechanismOperation& operation) override;
 

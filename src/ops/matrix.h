@@ -1,5 +1,5 @@
 #pragma once
-// What a product reads and writes.
+// Operands of a matrix product.
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +8,8 @@
 
 namespace bamtrain {
 
-/// A matrix operand: `rows` x `columns` at `data`, or the transpose of what is stored there.
-/// `ld` is the distance between stored rows in elements.
+/// A matrix operand: `rows` x `columns` at `data`, or the transpose of what is stored there. `ld`
+/// is the distance between stored rows in elements.
 struct Matrix {
   void* data = nullptr;
   Dtype dtype = Dtype::f32;
@@ -17,13 +17,13 @@ struct Matrix {
   bool transposed = false;  // stored as (columns, rows)
 };
 
-/// (rows, columns); rows may be strided.
+/// Views t (rows, columns) as a matrix; rows may be strided.
 inline Matrix matrix(const Tensor& t) {
   require(t.rank == 2 && (t.stride[1] == 1 || t.shape[1] == 1), "a matrix with contiguous rows");
   return {t.data, t.dtype, t.shape[0], t.shape[1], std::max(t.stride[0], t.shape[1]), false};
 }
 
-/// Its transpose.
+/// The transpose of matrix(t).
 inline Matrix matrix_transposed(const Tensor& t) {
   Matrix m = matrix(t);
   std::swap(m.rows, m.columns);

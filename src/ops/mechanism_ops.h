@@ -1,6 +1,7 @@
 #pragma once
-// The operations of mechanisms, beside those of a layer in ops/ops.h: from parameters and gates to
-// what attention reads, and back. Each is a value: see ops/mechanisms/operation.h.
+// The operations of mechanisms: from parameters and gates to what attention reads, and their
+// adjoints. The operations of a layer are in ops/ops.h. Each operation is a value: see
+// ops/mechanisms/operation.h.
 
 #include "ops/mechanisms/all.h"
 

@@ -11,8 +11,9 @@ BlockCounts count_blocks(const int32_t* words, const int32_t* first_key, const i
   BlockCounts count;
   for (int64_t group = 0; group < live_groups(T); ++group) {
     const int64_t i0 = group * kLiveRows, i1 = std::min(i0 + kLiveRows, T);
-    // Neither decreases: the first row sees furthest back, the last one furthest ahead. Where rows
-    // see documents of their own what lies between is seen too.
+    // first_key and last_key are non-decreasing: the group's first row sees furthest back, its last
+    // one furthest ahead. If rows see only their own documents, every block in between is still
+    // visible.
     const int64_t last = last_key ? last_key[i1 - 1] : i1 - 1;
     for (int64_t tile = first_key[i0] / kLiveKeys; tile <= last / kLiveKeys; ++tile) {
       ++count.visible;

@@ -1,15 +1,15 @@
 #pragma once
-// The contract of a backend: every operation of a training step with its adjoint beside it.
+// The contract of a backend: every operation of a training step, next to its adjoint.
 //
 // Conventions. A is the activation dtype of the run (f32, bf16; f64 in the reference backend), P
-// the parameter dtype (f32; f64 in the reference backend). N = B*T rows. Arguments that are written
-// come first. "+=" in a comment means that the result is added to what is there; everything else is
-// overwritten. Inputs and outputs never overlap unless a comment allows it. Operations take no
-// memory but what a library takes for a product: their scratch is registered by plan() before the
-// first step. They return no status: a violated contract is an Error with ExitCode::internal.
+// the parameter dtype (f32; f64 in the reference backend). N = B*T rows. Output arguments come
+// first. "+=" in a comment means that the result is added to the output; all other outputs are
+// overwritten. Inputs and outputs never overlap unless a comment allows it. Operations allocate no
+// memory, except inside a library's matrix product: plan() registers their scratch before the first
+// step. They return no status: a violated contract is an Error with ExitCode::internal.
 //
-// Every operation is a pure function of its arguments: the bits do not depend on the number of
-// threads or on what ran before.
+// Every operation is a pure function of its arguments: results are bitwise identical for any number
+// of threads and any preceding operations.
 
 #include <cmath>
 #include <cstdint>
@@ -28,31 +28,31 @@ namespace bamtrain {
 /// The largest shapes that a backend's scratch must serve.
 struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
-  bool incremental = false;  // whether Attention has keys of a past, past + T with its rows at most
+  bool incremental = false;  // whether Attention may have a past; past + T keys at most
   int64_t past = 0;
   bool backward = true;
-  int64_t F = 0;          // width of the mlp's activation
-  int64_t hidden = 0;     // columns of its input: F, or 2 F where it is gated
-  int64_t V = 0;          // rows of an embedding, the longer of the tables of tokens and positions
-  int64_t head_bias = 0;  // elements of the head's; 0: it has none
+  int64_t F = 0;                 // width of the mlp's activation
+  int64_t hidden = 0;            // columns of the activation's input: F, or 2 F if gated
+  int64_t V = 0;                 // rows of the largest embedding table, of tokens or positions
+  int64_t head_bias = 0;         // elements of the head's bias; 0: no bias
   int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
-  int64_t gates = 0;             // columns of the product of q, k and v beside them
-  bool fire = false;             // whether a layer's prior is of family fire
-  bool content_bias = false;     // whether that of a layer reads queries and keys
-  int64_t content_columns = 0;   // as AttentionShape has them, the most of any layer
-  int64_t mix_hidden = 0;        // HeadMix::hidden, the most of any layer; 0: none mixes heads
+  int64_t gates = 0;             // columns of gates in the product of q, k and v
+  bool fire = false;             // whether any layer's prior is of family fire
+  bool content_bias = false;     // whether any layer's bias reads queries and keys
+  int64_t content_columns = 0;   // AttentionShape::content_columns, maximum over layers
+  int64_t mix_hidden = 0;        // HeadMix::hidden, maximum over layers; 0: no layer mixes heads
   bool all_mixed = false;        // whether every layer mixes heads
-  bool bidirectional = false;    // whether Attention has last keys
-  // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
+  bool bidirectional = false;    // whether Attention::last_key is set
+  // Whether attention takes the general path; optional with softmax. Requires: true with any other
   // normalizer.
   bool general_attention = false;
-  bool stick_breaking = false;        // whether that is a normalizer's kind
-  bool attention_statistics = false;  // whether they are asked for
+  bool stick_breaking = false;        // whether stick-breaking is a normalizer in use
+  bool attention_statistics = false;  // whether attention_statistics is called
   Dtype activations = Dtype::f32;
 };
 
-/// Step-independent optimizer hyperparameters of a contiguous parameter range. The others are the
-/// OptimizerFactors of ops/optimizer_math.h.
+/// Step-independent optimizer hyperparameters of a contiguous parameter range. The step-dependent
+/// ones are the OptimizerFactors of ops/optimizer_math.h.
 struct OptimizerHyperparameters {
   double beta1 = 0, beta2 = 0, eps = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // of a weight
@@ -65,7 +65,7 @@ class Backend {
   virtual const char* name() const = 0;
   virtual Dtype parameter_dtype() const = 0;  // P
 
-  /// Whether products of a mix of heads take its weights rounded to bf16.
+  /// Whether the products of a mix of heads take weights rounded to bf16.
   virtual bool rounds_mix(const Attention&) const { return false; }
 
   /// Registers the scratch of all operations for shapes up to `w`.
@@ -73,32 +73,32 @@ class Backend {
 
   // --- memory -----------------------------------------------------------------------------------
 
-  /// Where the tensors of all operations lie.
+  /// The source of all tensors' memory.
   virtual MemorySource& memory() = 0;
   /// dst = src in host memory, in dst's dtype. dst is contiguous.
   virtual void upload(Tensor dst, const void* src) = 0;
-  /// dst in host memory = src, which is contiguous. Waits for all operations before it.
+  /// dst in host memory = src, which is contiguous. Waits for all preceding operations.
   virtual void download(void* dst, Tensor src) = 0;
-  /// Waits for all operations before it.
+  /// Waits for all preceding operations.
   virtual void synchronize() = 0;
-  /// Runs `work`, which calls operations of this backend and nothing else that matters. A backend
-  /// may record what the first calls with this key do and replay it later without running `work`:
-  /// the operations and all their arguments must be the same at every call with the same key, the
-  /// contents of tensors need not.
+  /// Runs `work`, which calls operations of this backend and has no other effects that matter. A
+  /// backend may record the operations of the first calls with this key and replay them later
+  /// without running `work`. So operations and arguments must be the same at every call with the
+  /// same key; only the contents of tensors may differ.
   virtual void run_captured(int64_t key, const std::function<void()>& work) = 0;
 
-  /// The connection of this backend's memory with that of the other processes, which all call this;
-  /// null where the memory is the host's. What it does is an operation like those below. It must
-  /// not outlive the backend.
+  /// Creates the communicator between this backend's memory and that of the other processes.
+  /// Collective. Returns null if the memory is host memory. Its calls are operations like those
+  /// below. It must not outlive the backend.
   virtual std::unique_ptr<PeerLink> connect(const Peers& peers) = 0;
 
   virtual void zero(Tensor x) = 0;
-  /// dst += src, element by element, of one dtype (P, A or f64) and size. In bf16 the sum is
-  /// formed in fp32 and rounded.
+  /// dst += src, element by element; same dtype (P, A or f64) and size. bf16 sums are computed in
+  /// fp32 and rounded.
   virtual void add(Tensor dst, Tensor src) = 0;
   /// dst = src rounded to dst's dtype.
   virtual void convert(Tensor dst, Tensor src) = 0;
-  /// dst = src, of one dtype and shape; both may be strided but for their innermost dimension.
+  /// dst = src; same dtype and shape. Both may be strided except in the innermost dimension.
   virtual void copy(Tensor dst, Tensor src) = 0;
   /// total (1) f64 += the sum of x (n) P, accumulated in fp64 in a fixed order.
   virtual void sum(Tensor total, Tensor x) = 0;
@@ -111,16 +111,16 @@ class Backend {
   /// tokens, positions (N) i32; table (V, C) A; position_table (T', C) P or empty.
   virtual void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale,
                                  Tensor positions, Tensor position_table) = 0;
-  /// dtable (V, C) P += scale times, dposition_table (T', C) P += (may be empty), the rows of dout
-  /// (N, C) A.
+  /// dtable (V, C) P += scale * the rows of dout (N, C) A, by token; dposition_table (T', C)
+  /// P += those rows, by position (may be empty).
   virtual void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
                                   Tensor tokens, Tensor positions) = 0;
 
   // --- norm, fused with the residual addition before it -----------------------------------------
 
   /// sum (N, C) A = residual + branch; y (N, C) A = (sum - mean) rstd w + b over the last dimension
-  /// (rmsnorm: mean = 0, no b). stats (N, 2) f32 (P): mean, rstd, saved for the adjoint.
-  /// branch may be empty: then sum = residual, and both may be the same memory.
+  /// (rmsnorm: mean = 0, no b). stats (N, 2) f32 (P): mean, rstd, saved for the adjoint. branch may
+  /// be empty; then sum = residual, and the two may share memory.
   virtual void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
                             Tensor weight, Tensor bias, NormKind kind, double eps) = 0;
   /// dsum (N, C) A += adjoint of the norm at dy (N, C) A; dweight, dbias (C) P +=.
@@ -140,17 +140,17 @@ class Backend {
 
   // --- mlp activation ---------------------------------------------------------------------------
 
-  /// out (N, F) A = act(gate) * up with in (N, 2F) = [gate | up], or act(in) with in (N, F)
-  /// where the kind is not gated.
+  /// out (N, F) A = act(gate) * up with in (N, 2F) = [gate | up], or act(in) with in (N, F) if the
+  /// kind is not gated.
   virtual void activation_forward(Tensor out, Tensor in, MlpKind kind) = 0;
-  /// din, shaped as in. din and in may be the same memory.
+  /// din has the shape of in; the two may share memory.
   virtual void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) = 0;
 
   // --- rotation ---------------------------------------------------------------------------------
 
-  /// Rotates x (B, T, H, D) A in place, half-split pairs, by the angle of positions[b, t] (i32)
-  /// whose cosine and sine are rows of cosine, sine (T', D/2) P; `inverse` rotates back (the
-  /// adjoint).
+  /// Rotates x (B, T, H, D) A in place, in half-split pairs, by the angle of positions[b, t] (i32).
+  /// Rows of cosine and sine (T', D/2) P hold the angles' cosine and sine. `inverse` rotates back
+  /// (the adjoint).
   virtual void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) = 0;
 
   /// The operations of priors, scales and normalizers; they live as long as the backend.
@@ -160,49 +160,49 @@ class Backend {
 
   // See ops/attention.h.
 
-  /// out (B, T, H, D) A, and what the adjoint reads beside it.
+  /// out (B, T, H, D) A, and `saved`, which the adjoint reads.
   virtual void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) = 0;
   /// The adjoint at dout; out and saved as the forward pass left them. O(T) memory.
   virtual void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                                   const AttentionSaved& saved, const Attention& a) = 0;
 
-  /// entropy (B, H, T) P: -sum_j p_ij log p_ij, p_i the softmax of the logits that row i of `a`
-  /// sees, in nats, whatever its normalizer: what the entropy scale reads. REQUIRES: no scale; v is
+  /// entropy (B, H, T) P: -sum_j p_ij log p_ij in nats. p_i is the softmax of the logits that row i
+  /// of `a` sees, whatever its normalizer; the entropy scale reads this. Requires: no scale. v is
   /// not read.
   virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
-  /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights that the
-  /// forward pass of `a` formed, scale and normalizer included; those that do not sum to 1 are not
-  /// divided by their sum. nonzero_keys (B, H, T) P: how many keys have weight. What underflows has
-  /// some: softmax gives weight to every visible key, stick-breaking to all but the row's own.
-  /// saved: as the forward pass left it. REQUIRES: no past; v is not read;
+  /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights of the
+  /// forward pass of `a`, scale and normalizer included. Weights that do not sum to 1 are not
+  /// renormalized. nonzero_keys (B, H, T) P: the number of keys with weight. Underflowed weights
+  /// count: softmax gives weight to every visible key, stick-breaking to all but the row's own.
+  /// saved: as the forward pass left it. v is not read. Requires: no past;
   /// WorkspaceShape::attention_statistics.
   virtual void attention_statistics(Tensor entropy, Tensor nonzero_keys,
                                     const AttentionSaved& saved, const Attention& a) = 0;
 
   // --- loss -------------------------------------------------------------------------------------
 
-  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32; kIgnoreIndex:
-  /// 0. Where dlogits (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot),
-  /// 0 where there is no target. Rows of both may be strided; what lies between them is left alone
-  /// or set to zero.
+  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32; 0 for
+  /// kIgnoreIndex. dlogits (R, V), if not empty (A, or the logits' own memory): scale * (softmax -
+  /// one hot), 0 in rows without a target. Rows of both may be strided; the gaps between them are
+  /// left alone or set to zero.
   virtual void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                              double scale) = 0;
 
-  /// places (R) i32: where in its row of x (R, V) P, whose rows may be strided, the largest element
-  /// is; of equal ones the first. NaN is passed over.
+  /// places (R) i32: the index of the largest element of each row of x (R, V) P, whose rows may be
+  /// strided; the first of equal ones. NaN is skipped.
   virtual void argmax(Tensor places, Tensor x) = 0;
 
   // --- optimizer --------------------------------------------------------------------------------
 
-  /// factor (1) f64 = scale * min(1, clip / (scale * sqrt(squared_norm))), or scale where clip is
-  /// 0; squared_norm (1) f64 of gradients that are yet to be multiplied by scale. NaN where the
-  /// norm is not finite, and where factor was NaN: no step follows one that failed. scale (1) f64.
-  /// REQUIRES: scale > 0.
+  /// factor (1) f64 = scale * min(1, clip / (scale * sqrt(squared_norm))), or scale if clip is 0.
+  /// squared_norm (1) f64 is that of gradients not yet multiplied by scale. NaN if the norm is not
+  /// finite or factor was already NaN: after a failed step, no step updates parameters. scale (1)
+  /// f64. Requires: scale > 0.
   virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) = 0;
-  /// weights, m, v (n) P updated from factor * gradients (n) P; rounded (n) bf16 (on a host P too)
-  /// = the new weights, or empty. factor (1) f64; empty: 1; NaN: nothing is written. factors
-  /// (kOptimizerFactors) f64: those of the step, in this backend's memory. (RAdam: Liu et al. 2020
-  /// with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
+  /// Updates weights, m, v (n) P from factor * gradients (n) P. rounded (n) bf16 (or P on a host
+  /// backend) = the new weights; may be empty. factor (1) f64; empty: 1; NaN: nothing is written.
+  /// factors (kOptimizerFactors) f64: the step's factors, in this backend's memory. (RAdam: Liu et
+  /// al. 2020 with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
   virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                               Tensor factor, Tensor factors,
                               const OptimizerHyperparameters& rule) = 0;

@@ -7,7 +7,7 @@
 
 namespace bamtrain {
 
-/// w within its limits; NaN stays NaN.
+/// Clamps w to its limits; NaN stays NaN.
 template <class Real>
 Real limited(Real w, Real minimum, Real maximum) {
   return w < minimum ? minimum : w > maximum ? maximum : w;
@@ -29,7 +29,7 @@ struct OptimizerFactors {
   bool adaptive = true;
 };
 
-/// As Backend::optimizer_step reads them.
+/// The layout that Backend::optimizer_step reads.
 constexpr int64_t kOptimizerFactors = 4;
 inline void write_factors(const OptimizerFactors& f, double* out) {
   out[0] = f.decay;
@@ -48,13 +48,13 @@ inline OptimizerFactors optimizer_factors(const OptimizerStep& s) {
   f.v_scale = 1 / std::sqrt(correction2);
   f.step_size = s.lr / correction1;
   if (s.kind == OptimizerKind::radam) {
-    // Length of the approximated simple moving average (Liu et al. 2020, equation 5). Below 5 the
-    // variance of the adaptive term is intractable: momentum without it (PyTorch's threshold).
+    // Length of the approximated simple moving average (Liu et al. 2020, equation 5). For rho <= 5
+    // the variance of the adaptive term is intractable: momentum only (PyTorch's threshold).
     const double rho_inf = 2 / (1 - s.rule.beta2) - 1;
     const double rho = rho_inf - 2 * t * std::pow(s.rule.beta2, t) / correction2;
     f.adaptive = rho > 5;
     if (f.adaptive) {
-      // PyTorch's place of eps: beside sqrt(v), before the bias correction.
+      // PyTorch adds eps to sqrt(v), before the bias correction.
       f.v_scale = 1;
       f.step_size *= std::sqrt(correction2);
       f.step_size *=

@@ -1,6 +1,6 @@
 #pragma once
-// Structs of tensors that list them, for what treats all of them alike: to plan, mirror, compare or
-// count them.
+// Structs of tensors that enumerate their members, for generic code that plans, mirrors, compares
+// or counts them.
 
 #include <algorithm>
 #include <concepts>
@@ -13,25 +13,25 @@
 
 namespace bamtrain {
 
-/// f(name, tensor) for every tensor of a struct of tensors, empty or not, in the order of its
-/// members. Of an operation: f(name, use, tensor).
+/// Calls f(name, tensor) for every tensor of a struct of tensors, empty or not, in member order.
+/// For an operation: f(name, use, tensor).
 template <class X, class F>
 void for_tensors(X& x, F&& f) {
   std::remove_const_t<X>::each(x, f);
 }
 
-/// A call of attention: T rows of queries, whose keys begin with `past` others.
+/// The shape of an attention call: T queries, and past + T keys.
 struct AttentionShape {
   int64_t B = 1, T = 1, H = 1, K = 1, D = 1;
   int64_t past = 0;
-  int64_t content_columns = 64;  // of the matrix that a bias multiplies queries with
-  bool causal = true;            // no row sees keys behind its own
+  int64_t content_columns = 64;  // columns of the matrix that a bias multiplies queries with
+  bool causal = true;            // no row sees keys after its own
 
-  /// Of tables by distance i - j: from 0 on, or from -(T - 1).
+  /// Distances i - j of a table: from 0, or from -(T - 1) if not causal.
   int64_t distances() const { return causal ? past + T : 2 * T - 1; }
 };
 
-/// What an operation does with a tensor; updated: adds to it.
+/// How an operation uses a tensor; updated: the operation adds to it.
 enum class TensorUse { read, written, updated };
 
 /// A mechanism's parameters, or their gradients.
@@ -60,7 +60,7 @@ class TensorList {
   size_t size_ = 0;
 };
 
-/// f(name, use, tensor) for each of a list.
+/// Calls f(name, use, tensor) for each tensor of a list.
 template <class List, class F>
 void each_of(List& list, const char* name, TensorUse use, F&& f) {
   for (auto& t : list) f(name, use, t);

@@ -1,5 +1,5 @@
 #pragma once
-// How many keys a row sees.
+// The number of keys that a row sees.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace bamtrain {
 
-/// n_i of row i of sequence b, in host memory; first_key, last_key: Attention's.
+/// Returns n_i of row i of sequence b, in host memory. first_key, last_key: as in Attention.
 inline int64_t visible_keys(const Tensor& first_key, const Tensor& last_key, int64_t b, int64_t i) {
   const int64_t at = b * first_key.shape[1] + i;
   const int64_t last = last_key ? last_key.ptr<int32_t>()[at] : i;

@@ -12,7 +12,7 @@ namespace bamtrain {
 
 namespace {
 
-/// Elements from a tensor's first to its last in memory, gaps included.
+/// Elements spanned by a tensor in memory, gaps included.
 int64_t extent(const Tensor& t) {
   int64_t last = 0;
   for (int d = 0; d < t.rank; ++d) last += (t.shape[d] - 1) * t.stride[d];
@@ -80,7 +80,7 @@ void CheckedCall::compare(const Operand& o) const {
   }
   for_elements(o.tested, [&](int64_t at, int64_t) {
     const double x = get(found, at), y = get(o.trusted, at);
-    // Infinities are equal or not; NaN agrees with NaN alone.
+    // Infinities must be equal; NaN agrees only with NaN.
     const bool same = x == y || (std::isnan(x) && std::isnan(y));
     const double difference = std::max(std::abs(x - y) - (o.use == Use::counted ? 1 : 0), 0.0);
     const double e = same                        ? 0
@@ -98,7 +98,7 @@ void CheckedCall::compare(const Operand& o) const {
   const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
   const double limit = rounded ? (o.cancels ? limits_.cancelling : limits_.bf16)
                                : (o.cancels ? limits_.cancelling_f32 : limits_.f32);
-  // An absolute floor for what is tiny.
+  // An absolute floor for tiny values.
   constexpr double kFloor = 1e-30;
   if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor && worst <= limit * largest + kFloor) {
     return;

@@ -1,6 +1,5 @@
 #pragma once
-// One operation on two backends: its operands are mirrored first, then both run, then what they
-// wrote is compared.
+// One operation on two backends: mirrors its operands, runs both, and compares the outputs.
 
 #include <deque>
 #include <string>
@@ -13,23 +12,23 @@ namespace bamtrain {
 
 class CheckedCall {
  public:
-  /// `trusted` keeps its arrays in host memory. All outlive the call.
+  /// `trusted` keeps its arrays in host memory. All arguments outlive the call.
   CheckedCall(Backend& tested, Backend& trusted, const CheckLimits& limits, const char* operation)
       : tested_(tested), trusted_(trusted), limits_(limits), operation_(operation) {}
 
-  /// The mirror of an operand of `tested`, of its shape and strides, in the dtype of `trusted`
-  /// where it is real. Null for null.
+  /// The mirror of an operand of `tested`, with its shape and strides; real operands get the dtype
+  /// of `trusted`. Null for null.
   Tensor read(const Tensor& t) { return add("", t, Use::read); }
   Tensor written(const char* name, const Tensor& t) { return add(name, t, Use::written); }
-  /// Counts of what lies on one side of a bound: an element may have one more or less, which the
-  /// last digit of a number decided.
+  /// Written: counts of elements on one side of a bound. Each may differ by one, since rounding can
+  /// move an element across the bound.
   Tensor counted(const char* name, const Tensor& t) { return add(name, t, Use::counted); }
-  /// Written or left as it was, and not read.
+  /// Written or left unchanged, and not read.
   Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
   Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
-  /// Written, of sums over rows whose terms sum to zero (CheckLimits::cancelling). Errors are
-  /// relative to the size of `beside` where that is given and larger: the mirror of sums of the
-  /// same terms times numbers of size 1.
+  /// Written: sums over rows whose terms sum to zero (CheckLimits::cancelling). `beside`, if set,
+  /// is the mirror of sums of the same terms times numbers of size 1. Errors are then relative to
+  /// the size of both together.
   Tensor cancelling(const char* name, const Tensor& t, const Tensor& beside = {}) {
     const Tensor mirror = add(name, t, Use::written);
     if (!t) return mirror;
@@ -38,9 +37,9 @@ class CheckedCall {
     return mirror;
   }
 
-  /// That of an operand that is used so.
+  /// The mirror of an operand with this use.
   Tensor mirror(const char* name, TensorUse use, const Tensor& t);
-  /// Of all tensors of a struct of ops/attention.h.
+  /// Mirrors of all tensors of a struct of ops/attention.h.
   template <class X>
   X read_parts(const X& x) {
     X copy = x;
@@ -54,11 +53,12 @@ class CheckedCall {
     return copy;
   }
 
-  /// What else a difference may come from, for the error.
+  /// Adds another possible cause of a difference to the error message.
   void doubt(const std::string& other) { doubt_ = ", or " + other; }
 
-  /// operation(backend, whether it is the tested one, whose operands are the caller's), on both.
-  /// Throws Error (internal): what the tested one wrote lies past the limits.
+  /// Runs operation(backend, tested) on both backends; `tested` says whether the operands are the
+  /// caller's or mirrors. Throws Error (internal) if outputs of the tested backend exceed the
+  /// limits.
   template <class F>
   void run(F&& operation) {
     operation(trusted_, false);
@@ -90,8 +90,8 @@ class CheckedCall {
   const CheckLimits& limits_;
   const char* operation_;
   std::string doubt_;
-  std::deque<Operand> operands_;  // addresses stay
-  bool half_precision_ = false;   // of what goes in, and so of all that comes out
+  std::deque<Operand> operands_;  // a deque: addresses are stable
+  bool half_precision_ = false;   // any input is bf16, so all outputs are compared as such
 };
 
 }  // namespace bamtrain

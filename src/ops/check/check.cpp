@@ -37,7 +37,7 @@ class CheckBackend final : public Backend {
   void upload(Tensor dst, const void* src) override { tested_->upload(dst, src); }
   void download(void* dst, Tensor src) override { tested_->download(dst, src); }
   void synchronize() override { tested_->synchronize(); }
-  /// Never recorded: every operation is compared every time.
+  /// Never records: every operation is compared every time.
   void run_captured(int64_t, const std::function<void()>& work) override { work(); }
 
   std::unique_ptr<PeerLink> connect(const Peers& peers) override { return tested_->connect(peers); }
@@ -168,7 +168,7 @@ class CheckBackend final : public Backend {
     CheckedCall c = call("attention_forward");
     const Tensor o = c.written("out", out);
     AttentionSaved comparable = saved;
-    comparable.live = {};  // weights below a backend's precision may be there or not
+    comparable.live = {};  // backends may differ on weights below their precision
     const AttentionSaved s = c.written_parts(comparable);
     const Attention other = c.read_parts(a);
     round_mix(a, other);
@@ -184,8 +184,8 @@ class CheckBackend final : public Backend {
           "a hidden unit of dape was 0, or a count of cope an integer, but for rounding: the "
           "gradient jumps there. Another seed tells");
     }
-    // What is added to all logits of a row, as c2 is, and c1 through a unit that no key turns off,
-    // has a gradient of 0 but for rounding where weights sum to one.
+    // Adding a constant to all logits of a row has a gradient of 0 except for rounding, if weights
+    // sum to one. c2 does that, and c1 through a unit that no key turns off.
     AttentionGradients comparable = g;
     comparable.mix = {};
     AttentionGradients d = c.written_parts(comparable);
@@ -200,8 +200,8 @@ class CheckBackend final : public Backend {
     round_mix(a, other);
     c.run([&](Backend& b, bool own) {
       if (own) return b.attention_backward(g, dout, out, saved, a);
-      // p = exp(z - lse): the roundings of z and of lse cancel in the backend that made both. At
-      // |lse| = 1e4 (a bounded self key alone in its row) the tested one's lse would move p by
+      // p = exp(z - lse): the roundings of z and lse cancel only if one backend computed both. At
+      // |lse| = 1e4 (a bounded self key alone in its row) the tested backend's lse would move p by
       // 5e-4.
       b.attention_forward(again, s, other);
       b.attention_backward(d, e, o, s, other);
@@ -265,7 +265,7 @@ class CheckBackend final : public Backend {
   }
 
  private:
-  /// What the tested backend rounds a mix's weights to, for both.
+  /// Rounds the mirror's mix weights as the tested backend rounds its own.
   void round_mix(const Attention& a, const Attention& mirror) const {
     if (!mirror.mix.w1 || !tested_->rounds_mix(a)) return;
     for (const Tensor& w : {mirror.mix.w1, mirror.mix.w2}) {

@@ -1,5 +1,6 @@
 #pragma once
-// The mechanisms of the check backend: each operation on the tested backend and on the trusted one.
+// The mechanisms of the check backend: each operation runs on the tested and on the trusted
+// backend.
 
 #include "ops/check/call.h"
 

@@ -139,7 +139,7 @@ class CpuBackend final : public HostBackend {
     const float* p = x.ptr<float>();
     double* sums = squares_.ptr<double>();
     double total = 0;
-    // Whole rounds of kMaxSquares pieces: the scratch has a fixed size, a tensor has not.
+    // In rounds of kMaxSquares pieces, since the scratch has a fixed size and tensors do not.
     for (int64_t first = 0; first < pieces; first += kMaxSquares) {
       const int64_t round = std::min(kMaxSquares, pieces - first);
       parallel_for(round, [&](int64_t piece) {
@@ -185,7 +185,7 @@ class CpuBackend final : public HostBackend {
     });
   }
 
-  /// Each thread owns a range of columns and adds the rows in their order: no two threads meet.
+  /// Each thread owns a range of columns and adds the rows in order, so threads do not conflict.
   void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
                           Tensor tokens, Tensor positions) override {
     const int64_t N = dout.shape[0], C = dout.shape[1];
@@ -367,7 +367,7 @@ class CpuBackend final : public HostBackend {
             highest, n < kWidth ? (simd::lanes() < static_cast<int32_t>(n) ? x : highest) : x);
       });
       const float m = simd::maximum(highest);
-      // In segments, whose fp32 sums join in fp64: one fp32 sum of 2^17 terms loses digits.
+      // In segments, whose fp32 sums are added in fp64: one fp32 sum of 2^17 terms loses digits.
       double total = 0;
       for (int64_t begin = 0; begin < V; begin += kSegment) {
         Vec part{};
@@ -428,8 +428,8 @@ class CpuBackend final : public HostBackend {
     float *all_w = weights.ptr<float>(), *all_m = m.ptr<float>(), *all_v = v.ptr<float>();
     const float* all_g = gradients.ptr<float>();
     const bool adaptive = f.adaptive;
-    // By value and without aliases: a store to a float could otherwise change every other operand,
-    // and the loop would not be vectorised.
+    // Captured by value and without aliases: otherwise a store to a float could change every other
+    // operand, and the loop would not be vectorised.
     parallel_ranges(weights.size(), kGrain, [=](int64_t begin, int64_t end) {
       float* __restrict pw = all_w;
       float* __restrict pm = all_m;

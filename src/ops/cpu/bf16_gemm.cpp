@@ -17,7 +17,7 @@ extern const Bf16Gemm kProducts;
 
 namespace {
 
-/// Linux gives a process the registers of tiles when it asks for them.
+/// Linux grants a process the tile registers on request.
 bool tiles_are_given() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

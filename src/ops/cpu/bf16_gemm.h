@@ -1,6 +1,6 @@
 #pragma once
-// GEMMs of small bf16 matrices that accumulate in fp32, by instructions that some processors have
-// for them: the inner loops of the CPU attention in bf16.
+// GEMMs of small bf16 matrices with fp32 accumulation, using bf16 instructions that some processors
+// have: the inner loops of the CPU attention in bf16.
 
 #include <cstdint>
 
@@ -9,9 +9,9 @@
 
 namespace bamtrain {
 
-/// C (M, N) of A (M, K) and B (K, N). A has contiguous rows of bf16; B comes in pairs: its rows 2k
-/// and 2k + 1 lie as one row of 2N elements, column by column. Leading dimensions count elements of
-/// A and C, pairs of B. REQUIRES: M and N are multiples of 16, K of 32.
+/// C (M, N), A (M, K), B (K, N). A has contiguous rows of bf16. B is stored in pairs: its rows 2k
+/// and 2k + 1 are interleaved by column into one row of 2N elements. Leading dimensions count
+/// elements of A and C, pairs of B. Requires: M and N are multiples of 16, K of 32.
 struct Bf16Shape {
   int64_t M, N, K;
   int64_t lda, ldb, ldc;
@@ -21,20 +21,20 @@ struct Bf16Pair {
 };
 
 struct Bf16Gemm {
-  /// Around the products of a thread, between which it computes no others.
+  /// Bracket a thread's products; the thread computes no other products in between.
   void (*begin)();
   void (*end)();
   /// C = A B
   void (*multiply)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
-  /// C += (A + A') B, where A' lies in the K columns behind A. REQUIRES: K is a multiple of 64.
+  /// C += (A + A') B, where A' is stored in the K columns after A. Requires: K is a multiple of 64.
   void (*add_in_two)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
-  /// Rows that attention multiplies before it does something else.
+  /// Rows that attention multiplies at a time, between other work.
   int64_t rows_at_once;
 };
 
-/// AMX's, where the processor has it, the system gives its registers, oneDNN uses it here (so that
-/// ONEDNN_MAX_CPU_ISA is for both) and `most` allows it; otherwise null. AVX-512's own products of
-/// bf16 are slower than those of fp32 on processors that also have AMX.
+/// The AMX GEMM. Null unless the processor has AMX, the system grants its registers, oneDNN uses it
+/// here (so that ONEDNN_MAX_CPU_ISA applies to both) and `most` allows it. AVX-512's own bf16
+/// products are not used: on processors that also have AMX they are slower than fp32 products.
 const Bf16Gemm* bf16_gemm(CpuIsa most);
 
 }  // namespace bamtrain

@@ -1,4 +1,4 @@
-// By tdpbf16ps of AMX: tiles of sixteen rows of sums, added to from sixteen rows of 32 elements of
+// tdpbf16ps of AMX: tiles of sixteen rows of sums, accumulated from sixteen rows of 32 elements of
 // A and sixteen of pairs of B.
 
 #include <immintrin.h>
@@ -15,12 +15,12 @@ namespace {
 
 constexpr int64_t kRows = 16, kColumns = 16, kInner = 32;  // of a tile: 1 KiB each
 
-// Multiplying sleeps when nothing was multiplied for some 0.3 microseconds, and takes 0.2 to wake,
-// as long as the products of a tile of keys: attention comes back after sixteen rows.
+// The AMX unit sleeps after some 0.3 microseconds without a product, and takes 0.2 to wake, as long
+// as the products of a tile of keys take. So attention returns to it after sixteen rows.
 constexpr int64_t kRowsAtOnce = kRows;
 
-// Not on the stack: g++ 12 takes an instruction that reads all of it for one that reads the
-// beginning, and stores no more than that.
+// Not on the stack: g++ 12 assumes that the load instruction reads only the beginning of the
+// struct, and stores no more than that.
 struct alignas(64) Configuration {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -32,11 +32,11 @@ constexpr Configuration kConfiguration;
 void begin() { _tile_loadconfig(&kConfiguration); }
 void end() { _tile_release(); }
 
-// Tiles 0 and 1 are of C, by turns, so that one is stored while the other is summed; 2 and 3 of A,
-// 4 and 5 of A', 6 and 7 of B. Their numbers are part of the instructions, and so of names here.
+// Tiles 0 and 1 hold C in turn, so that one is stored while the other accumulates; 2 and 3 hold A,
+// 4 and 5 A', 6 and 7 B. Tile numbers are part of the instructions, hence of the names here.
 
-/// A row of tiles of C and what is added to it at once: `kInners` tiles of A, and of A' with
-/// kInTwo, which are read once.
+/// A row of tiles of C and the products added to it in one pass: `kInners` tiles of A, and of A'
+/// with kInTwo, each loaded once.
 template <bool kAdd, int kInners, bool kInTwo>
 class Row {
  public:
@@ -86,7 +86,7 @@ class Row {
   const Bf16Pair* b_;
   float* c_;
   size_t bytes_of_b_, bytes_of_c_;
-  int64_t below_;  // from a tile of B to the next of the same columns
+  int64_t below_;  // from a tile of B to the next one of the same columns
 };
 
 void multiply(const Bf16Shape& s, const bf16* a, const Bf16Pair* b, float* c) {

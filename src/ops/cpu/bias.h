@@ -1,42 +1,43 @@
 #pragma once
-// A bias in the CPU attention. Of each that attention reads (ops/mechanisms/all.h) bias_NAME.h has
+// A bias in the CPU attention. For each bias of ops/mechanisms/all.h, bias_NAME.h has
 //
 //   class Stage, what is read of one head of a sequence:
 //     Stage(a, b, h, memory);
-//     static constexpr bool kThere;                  whether b is anything
-//     void set_tile(i0, i1, j_first, j_end) const;   before the rows of a tile of queries are asked
-//                                                    for keys [j_first, j_end), where a tile begins
-//     const float* of_keys(i, j0) const;             of row i and the keys from j0 on: entries of a
+//     static constexpr bool kThere;                  whether there is a bias
+//     void set_tile(i0, i1, j_first, j_end) const;   called before a tile of queries reads
+//                                                    keys [j_first, j_end); a tile starts at
+//                                                    j_first
+//     const float* of_keys(i, j0) const;             for row i and the keys from j0: entries of a
 //                                                    table, numbers of keys, or biases that the
 //                                                    next call overwrites
-//     Row of_row(r) const;                           of the r-th row of the tile: Vec, or what
-//                                                    OfKeys takes
+//     Row of_row(r) const;                           for row r of the tile: Vec, or what OfKeys
+//                                                    takes
 //     template <ScaleMode> struct OfKeys;            what a vector of logits needs of both
-//     static void for_row(a, b, h, keys, f);         f(n, bias) for the n-th key of a row, keys of
-//                                                    the past among them
-//     static void join(g, a, s);                     the gradients from what tasks left of them
-//   class Stage::Adjoint, where the gradients of a task go:
+//     static void for_row(a, b, h, keys, f);         f(n, bias) for the n-th key of a row, keys
+//                                                    of the past included
+//     static void join(g, a, s);                     the gradients, from the tasks' partial sums
+//   class Stage::Adjoint, the gradients' destination in a task:
 //     Adjoint(g, a, s, row);                         row: (kK), its own
-//     void set_head(head);                           gradients of the head begin at 0
-//     void set_part(part, mine);                     likewise of the part, where it is `mine`
+//     void set_head(head);                           clears gradients of the head
+//     void set_part(part, mine);                     clears gradients of the part if it is `mine`
 //     struct Tile;                                   what a tile's rows keep in registers
 //     void end_row(tile, db, i, j0, stage);          after row i of a tile
 //     void end_tile(tile, j0);
-//     void add_tile(db, rows, i0, j0);               of all its rows, by tasks that own queries
-//     void add_row(stage, dz, row, of_bias);         a whole row, db = of_bias dz
+//     void add_tile(db, rows, i0, j0);               for all its rows, by tasks that own queries
+//     void add_row(stage, dz, row, of_bias);         for a whole row, db = of_bias dz
 //
 //   with_stage(bias, f), which calls f.template operator()<Stage>().
 //
-// Of a bias that reads queries and keys (kReadsContent), which the general path alone has, it has a
-// RowBias (attention_bias_rows.h) with
+// A bias that reads queries and keys (kReadsContent) is supported only on the general path. It has
+// a RowBias (attention_bias_rows.h) with
 //
 //   static int64_t floats(T, D, content);          of its scratch, the constructor's last argument
 //   static int64_t partial_floats(T, D, content);  of AttentionScratch::of_content
 //   for_row and join as above
 //
-//   with_rows(bias, f), which calls f.template operator()<that>().
+//   with_rows(bias, f), which calls f.template operator()<that RowBias>().
 //
-// Here is what they share.
+// This header has what they share.
 
 #include <algorithm>
 #include <cstdint>
@@ -50,7 +51,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// Room for what stages read.
+/// Memory for what stages read.
 struct BiasMemory {
   float *table, *more_table, *columns, *rows;
 
@@ -61,15 +62,15 @@ struct BiasMemory {
         rows(pieces.take(std::max(kQ, kK))) {}
 };
 
-/// A head of a task (attention_tasks.h): its queries by keys, of which it writes the gradients of
-/// keys, of queries or of both.
+/// A head of a task (attention_tasks.h): queries by keys. The task writes the gradients of the
+/// keys, of the queries, or of both.
 struct TaskHead {
   int64_t b = 0, h = 0;
   Span queries, keys;
   bool for_keys = true, for_queries = true;
-  float *elsewhere = nullptr, *other_keys = nullptr;  // for what another task writes, by position
+  float *elsewhere = nullptr, *other_keys = nullptr;  // by position, for what another task writes
 
-  /// The head's rows in a (B, H, T), or elsewhere; the task's own begin at 0.
+  /// The head's rows in a (B, H, T) tensor, or `elsewhere`; clears the task's own.
   float* of_rows(const Tensor& x, const Attention& a) const {
     float* const rows =
         for_queries ? x.ptr<float>() + (b * a.q.shape[2] + h) * a.q.shape[1] : elsewhere;
@@ -78,7 +79,7 @@ struct TaskHead {
   }
 };
 
-/// The keys that row i of a head sees, of which the last is its own.
+/// The keys that row i of a head sees; the last is its own.
 struct SeenKeys {
   int64_t i, first, last;
 };
@@ -88,11 +89,11 @@ struct AddedBias {
   Vec x{};
 
   Vec bias() const { return x; }
-  /// exp(z) from exp of what logits() gave.
+  /// exp(z) from exp of the value that logits() returned.
   Vec weighted(Vec e) const { return e; }
 };
 
-/// A stage without numbers of rows.
+/// A stage without per-row values.
 struct StageOfKeys {
   static constexpr bool kThere = true;
   void set_tile(int64_t, int64_t, int64_t, int64_t) const {}
@@ -103,7 +104,7 @@ struct StageOfKeys {
   };
 };
 
-/// Gradients without any of what follows.
+/// An adjoint with none of the gradients below.
 struct PlainAdjoint {
   struct Tile {
     void begin_row() {}
@@ -121,7 +122,8 @@ struct PlainAdjoint {
   void add_row(const Stage&, const float*, const RowSpan&, float) {}
 };
 
-/// f(n, keys) for the vectors of a row, n from 0 on: the bias itself, never as a factor of exp(z).
+/// Calls f(n, keys) for the vectors of a row, from n = 0: the bias itself, never as a factor of
+/// exp(z).
 template <class Stage, class F>
 inline void for_biases(const Stage& stage, const RowSpan& row, F&& f) {
   using Of = typename Stage::template OfKeys<ScaleMode::both>;

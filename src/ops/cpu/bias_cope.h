@@ -1,8 +1,9 @@
 #pragma once
-// Contextual position encoding in the CPU attention (ops/mechanisms/cope.h), of rows in strips:
-// <q_i, E> of a strip is one product. A row then goes from its own key to the left with the sum of
-// the gates so far; once that is past the last position, the bias of all keys before is one number.
-// The way back goes to the right with the sum of the counts' gradients, of which a gate has those
+// Contextual position encoding in the CPU attention (ops/mechanisms/cope.h), in strips of rows.
+// <q_i, E> of a strip is one product. A row is then processed from its own key to the left with the
+// running sum of the gates. Once the sum exceeds the last position, all earlier keys share one
+// bias. The adjoint goes to the right with the running sum of the counts' gradients; a gate's
+// gradient sums those of all keys up to its own.
 // of all keys up to its own.
 
 #include <algorithm>
@@ -74,7 +75,7 @@ class ContextualRows final : public RowBias {
     }
     slopes_[n_ - 1] = 0;
     const auto most = static_cast<float>(n_ - 1);
-    float right = 0;  // the sum of the gates there
+    float right = 0;  // the sum of the gates to the right
     int64_t j = padded(row.n);
     while (j > 0 && !(right >= most)) {
       j -= simd::kWidth;
@@ -114,7 +115,7 @@ class ContextualRows final : public RowBias {
       simd::store(dz + j, t * x);
     }
     sums[n_ - 1] = simd::sum(far);
-    float left = 0;  // the sum of the counts' gradients there
+    float left = 0;  // the sum of the counts' gradients to the left
     for (int64_t j = counted_; j < row.n; j += simd::kWidth) {
       const int64_t keys = row.n - j;
       const Vec x = keys >= simd::kWidth ? simd::load(dz + j) : simd::load_partial(dz + j, keys);
@@ -128,7 +129,7 @@ class ContextualRows final : public RowBias {
       const Vec ds = t * x + dcounts * gates * (1.0f - gates);
       keys >= simd::kWidth ? simd::store(dz + j, ds) : simd::store_partial(dz + j, ds, keys);
     }
-    // The sum of dz b is that of the sums by position times <q, E>.
+    // The sum of dz b equals the sum over positions of `sums` times <q, E>.
     const float* const of_positions = products_ + row.r * stride(n_);
     for (int64_t m = 0; m < np_; m += simd::kWidth) {
       const Vec x = simd::load(sums + m);
@@ -148,7 +149,8 @@ class ContextualRows final : public RowBias {
                         np_);
   }
 
-  /// f(n, bias) for the n-th key of a row, from the last on, keys of the past among them.
+  /// Calls f(n, bias) for the n-th key of a row, from the last backwards, including keys of the
+  /// past.
   template <class F>
   static void for_row(const Attention& a, int64_t b, int64_t h, const SeenKeys& row, F&& f) {
     const Tensor& positions = std::get<ContextualBias>(a.bias).positions;
@@ -189,7 +191,7 @@ class ContextualRows final : public RowBias {
     });
   }
 
-  /// The gradient from what tasks left of it: sums over heads and sequences, in order.
+  /// Sums the tasks' gradients over heads and sequences, in order.
   static void join(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
     const Tensor& to = std::get<ContextualBiasGradients>(g).dpositions;
     const int64_t B = a.q.shape[0], H = a.q.shape[2], n = to.shape[1];
@@ -204,16 +206,17 @@ class ContextualRows final : public RowBias {
   }
 
  private:
-  /// Of a number by position, with what lies behind it: the next vector, from one place further on.
+  /// Row stride of values by position. Padded, since loads also read the vector one place further
+  /// on.
   static int64_t stride(int64_t n) { return padded(n) + simd::kWidth; }
   /// dE of one head of a sequence, (D, padded(n)).
   static float* partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
     return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
   }
-  /// Of the scores the scale's gradient is made.
+  /// The scale's gradient needs the scores.
   bool keeps_scores() const { return backward_ && a_.scale.t; }
 
-  /// Where counts lie: between which positions, and how far from the first of them.
+  /// Where counts lie: the position below, and the distance from it.
   struct Place {
     simd::IVec low;
     Vec share;
@@ -221,7 +224,7 @@ class ContextualRows final : public RowBias {
     explicit Place(Vec count)
         : low(__builtin_convertvector(count, simd::IVec)),
           share(count - __builtin_convertvector(low, Vec)) {}
-    /// Adds what x gives to either position.
+    /// Adds x to the two positions, by their weights.
     void scatter(float* to, Vec x) const {
       const Vec high = share * x;
       const Vec rest = x - high;
@@ -238,13 +241,13 @@ class ContextualRows final : public RowBias {
   const bool backward_;
   const int64_t T_ = a_.q.shape[1], D_ = a_.q.shape[3], Dp_ = padded(D_);
   const int64_t n_ = positions_.shape[1], np_ = padded(n_);
-  int64_t b_ = 0, h_ = 0, queries_ = 0;  // head, and rows of the strip
-  int64_t counted_ = 0;                  // of the row: from this key on gates are counted
+  int64_t b_ = 0, h_ = 0, queries_ = 0;  // the head, and the rows of the strip
+  int64_t counted_ = 0;                  // of the row: gates are counted from this key on
   float *columns_, *rows_;               // E (D, np), (n, padded D)
-  float *query_, *dquery_;               // q of the strip, and what E gives to it
+  float *query_, *dquery_;               // q of the strip, and its gradient from E
   float *products_, *dproducts_;         // <q, E> of the strip's rows, and sums of db by position
-  float* slopes_;                        // of the row, between positions
-  float *gates_, *counts_, *scores_;     // of the row's keys, from counted_ on; scores of all
+  float* slopes_;                        // of the row: differences between neighbouring positions
+  float *gates_, *counts_, *scores_;     // of the row's keys, from counted_ on; scores: of all keys
 };
 
 template <class F>

@@ -1,7 +1,7 @@
 #pragma once
-// The bias of family fire for the CPU attention, a row of a tile at a time. See FireTables in
-// ops/attention.h. Along a row the segments follow each other up to the row's own key; far from the
-// diagonal a tile's row lies in one of them. Each key behind has segments of its own.
+// The bias of family fire for the CPU attention, one row of a tile at a time. See FireTables in
+// ops/mechanisms/fire.h. Along a row, segments follow each other up to the row's own key. Far from
+// the diagonal a tile's row lies in one segment. Each key after the query has segments of its own.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// What one head and sequence reads, and where a row's biases go.
+/// What one head and sequence reads, and the output for a row's biases.
 template <int64_t kKeys>
 struct FireRows {
   const float *psi = nullptr, *psi_dc = nullptr;        // reversed, see reverse_table
@@ -25,15 +25,15 @@ struct FireRows {
   int64_t past = 0;                                     // tokens before the first query
   const float *slope = nullptr, *offset = nullptr;      // of the head
   float* row = nullptr;                                 // (kKeys)
-  int64_t keys_behind = 0;  // keys of the sequence, where queries see such behind their own
+  int64_t keys_behind = 0;  // keys of the sequence if queries see keys after their own, else 0
 
   int32_t position_of(int64_t i) const { return positions[i - past]; }
-  /// Lanes of keys from j0 on that have segments of query i.
+  /// Lanes of keys from j0 on that use the segments of query i.
   int64_t lanes_of_row(int64_t i, int64_t j0) const {
     return keys_behind == 0 ? kKeys : std::clamp<int64_t>(i - j0 + 1, 0, kKeys);
   }
-  /// f(segment, begin, end) for the lanes [begin, end) of them that lie in one segment, in the
-  /// order of lanes.
+  /// Calls f(segment, begin, end) for each range [begin, end) of those lanes that lies in one
+  /// segment, in lane order.
   template <class F>
   void for_segments(int64_t i, int64_t j0, F&& f) const {
     const int64_t lanes = lanes_of_row(i, j0);
@@ -48,7 +48,7 @@ struct FireRows {
     }
   }
 
-  /// f(segment, n, inverse) for the lanes n of keys behind query i.
+  /// Calls f(segment, n, inverse) for each lane n of a key after query i.
   template <class F>
   void for_keys_behind(int64_t i, int64_t j0, F&& f) const {
     for (int64_t n = lanes_of_row(i, j0); n < std::min(kKeys, keys_behind - j0); ++n) {
@@ -59,7 +59,8 @@ struct FireRows {
     }
   }
 
-  /// Calls f(v, inside) for the vectors of lanes that hold any of [begin, end): which lanes do.
+  /// Calls f(n, inside) for the vectors that hold any lane of [begin, end), n the vector's first
+  /// lane; `inside` masks the lanes in the range.
   template <class F>
   static void for_vectors(int64_t begin, int64_t end, F&& f) {
     for (int64_t v = begin / simd::kWidth; v * simd::kWidth < end; ++v) {
@@ -69,7 +70,7 @@ struct FireRows {
     }
   }
 
-  /// The biases of query i and the keys from j0 on; `at` is where their entries of psi begin.
+  /// The biases of query i and the keys from j0 on; their entries of psi start at `at`.
   const float* biases(int64_t i, int64_t j0, int64_t at) const {
     const float of_row = inverse[position_of(i)];
     for_segments(i, j0, [&](int64_t segment, int64_t begin, int64_t end) {
@@ -86,8 +87,8 @@ struct FireRows {
     return row;
   }
 
-  /// Adds what db of query i and the keys from j0 on gives: to sums (kFireSegments, 2) of the head,
-  /// to the query's of_u and of_psi, and to those of the keys behind it, by position.
+  /// Adds the contributions of db of query i and the keys from j0 on: to sums (kFireSegments, 2) of
+  /// the head, to the query's of_u and of_psi, and by position to those of the keys after it.
   void add(const float* db, int64_t i, int64_t j0, int64_t at, double* sums, float* of_u,
            float* of_psi, float* of_u_behind, float* of_psi_behind) const {
     const float of_row = inverse[position_of(i)];
@@ -163,8 +164,8 @@ class FireStage : public StageOfKeys {
   FireRows<kK> rows_;
 };
 
-/// What belongs to a query into its own gradients, the rest into partial sums: see partial_fire,
-/// and of keys behind queries partial_behind.
+/// A query's own gradients are added directly, the rest into partial sums: see partial_fire, and
+/// partial_behind for keys after queries.
 class FireStage::Adjoint : public PlainAdjoint {
  public:
   Adjoint(const BiasGradients& g, const Attention& a, const AttentionScratch& s, float* row)

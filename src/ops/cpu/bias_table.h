@@ -37,7 +37,7 @@ class TableStage : public StageOfKeys {
   const float* table_;
 };
 
-/// Into partial tables: see partial_table.
+/// Adds into partial tables: see partial_table.
 class TableStage::Adjoint : public PlainAdjoint {
  public:
   Adjoint(const BiasGradients&, const Attention& a, const AttentionScratch& s, float*)

@@ -1,5 +1,6 @@
 #pragma once
-// Biases by a formula of numbers of tokens in the CPU attention: one per key and one per query.
+// Biases by a formula of per-token numbers in the CPU attention: one number per key and one per
+// query.
 
 #include <cmath>
 
@@ -10,7 +11,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// What formulas compute with: vectors, and one logit of a row of incremental decoding.
+/// The math of formulas: for vectors, and (ScalarMath) for one logit of a decode step.
 struct VectorMath {
   static Vec log1p(Vec a, Vec b) { return simd::log(1.0f + a * b); }
   static Vec divide(Vec a, Vec b) { return a * (1.0f / b); }
@@ -32,8 +33,9 @@ class TokenStage {
   TokenStage(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory)
       : numbers_(numbers_of(a, b, h)), columns_(memory.columns), rows_(memory.rows) {}
 
-  /// Of a formula of differences relative to the first of the tile's queries, so that fp32 holds
-  /// the differences near the diagonal: of keys from j_first on, to the end of the last tile.
+  /// Converts the numbers of keys [j_first, j_end) and of the tile's queries to fp32. Formulas of
+  /// differences use numbers relative to the tile's first query, so that fp32 resolves the
+  /// differences near the diagonal.
   void set_tile(int64_t i0, int64_t i1, int64_t j_first, int64_t j_end) const {
     const double origin = Of::kRelative ? numbers_[i0] : 0;
     for (int64_t j = j_first; j < j_end; ++j) {
@@ -47,14 +49,14 @@ class TokenStage {
 
   struct Row {
     Vec number;
-    const float* own;  // where the token's number as a key is
+    const float* own;  // the token's number as a key
   };
   Row of_row(int64_t r) const { return {simd::splat(rows_[r]), columns_ + first_ + r}; }
 
   template <ScaleMode kScale>
   class OfKeys {
-    // Whether exp(z) is formed as exp(t s) exp(b), where exp(b) takes no logarithm. Maxima are then
-    // over t s.
+    // Whether exp(z) is computed as exp(t s) exp(b), if exp(b) needs no logarithm. Row maxima are
+    // then over t s.
     static constexpr bool kWeighted = kExponential && kScale != ScaleMode::both;
 
    public:
@@ -64,7 +66,7 @@ class TokenStage {
       if constexpr (kWeighted) return Vec{};
       return Of::template bias<VectorMath>(row_, key_, distance());
     }
-    /// exp(z) from exp of what logits() gave.
+    /// exp(z) from exp of the value that logits() returned.
     Vec weighted(Vec e) const {
       if constexpr (kWeighted)
         return e * Of::template exponential<VectorMath>(row_, key_, distance());
@@ -111,10 +113,10 @@ class TokenStage {
 
   const double* numbers_;      // (T)
   float *columns_, *rows_;     // of all keys, by position; of the tile's queries
-  mutable int64_t first_ = 0;  // of them
+  mutable int64_t first_ = 0;  // first query of the tile
 };
 
-/// The rows' part into dnumbers itself, the keys' beside it: see key_numbers.
+/// The rows' gradients go into dnumbers itself, the keys' into a separate array: see key_numbers.
 template <class Of>
 class TokenStage<Of>::Adjoint : public PlainAdjoint {
  public:
@@ -168,7 +170,7 @@ class TokenStage<Of>::Adjoint : public PlainAdjoint {
   float *keys_ = nullptr, *rows_ = nullptr;
 };
 
-/// Adds the keys' part to that of the rows, which is in dnumbers.
+/// Adds the keys' gradients to the rows' gradients in dnumbers.
 template <class Of>
 void TokenStage<Of>::join(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];

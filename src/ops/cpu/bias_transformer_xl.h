@@ -1,8 +1,8 @@
 #pragma once
-// Transformer-XL's bias in the CPU attention (ops/mechanisms/transformer_xl.h), of rows in strips:
-// <q_i + w, r_d> of a strip is a product with the vectors of all its distances, in which a row's
-// keys follow each other, the last row's one place further left than those of the row before it.
-// The way back goes through the same places.
+// Transformer-XL's bias in the CPU attention (ops/mechanisms/transformer_xl.h), in strips of rows.
+// <q_i + w, r_d> of a strip is one product with the vectors of all its distances. In that product a
+// row's keys are contiguous, and each row's keys start one place left of the previous row's. The
+// adjoint uses the same layout.
 
 #include <algorithm>
 #include <cmath>
@@ -131,7 +131,7 @@ class RelativeRows final : public RowBias {
     }
   }
 
-  /// f(n, bias) for the n-th key of a row, keys of the past among them.
+  /// Calls f(n, bias) for the n-th key of a row, including keys of the past.
   template <class F>
   static void for_row(const Attention& a, int64_t b, int64_t h, const SeenKeys& row, F&& f) {
     const RelativeBias& bias = std::get<RelativeBias>(a.bias);
@@ -154,7 +154,7 @@ class RelativeRows final : public RowBias {
     });
   }
 
-  /// The gradients from what tasks left of them: sums over sequences, in order.
+  /// Sums the tasks' gradients over sequences, in order.
   static void join(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
     const auto& [dr, du, dw] = std::get<RelativeBiasGradients>(g);
     const int64_t B = a.q.shape[0], H = a.q.shape[2], D = a.q.shape[3], Dp = padded(D);
@@ -176,7 +176,7 @@ class RelativeRows final : public RowBias {
  private:
   static int64_t distances(int64_t T, bool causal) { return causal ? T : 2 * T - 1; }
   static int64_t stride(int64_t n) { return padded(n) + 2 * simd::kWidth; }
-  /// Of one head of a sequence: dr, reversed, then du and dw, (distances + 2, padded(D)).
+  /// For one head of a sequence: dr, reversed, then du and dw, (distances + 2, padded(D)).
   static float* partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
     return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
   }
@@ -194,9 +194,9 @@ class RelativeRows final : public RowBias {
   }
   const float* of_head(const Tensor& x) const { return x.ptr<float>() + h_ * D_; }
 
-  /// Where the row's first key is in its products.
+  /// The place of the row's first key in its products.
   int64_t place(const RowSpan& row) const { return row.first - from_ + count_ - 1 - row.r; }
-  /// f(n, biases) for the vectors of a row.
+  /// Calls f(n, biases) for the vectors of a row.
   template <class F>
   void for_biases(const RowSpan& row, F&& f) const {
     const float* const products = products_ + row.r * S_ + place(row);
@@ -210,13 +210,13 @@ class RelativeRows final : public RowBias {
   const AttentionScratch& s_;
   const int64_t T_ = a_.q.shape[1], H_ = a_.q.shape[2], D_ = a_.q.shape[3], Dp_ = padded(D_);
   const int64_t n_ = distances(T_, a_.causal());
-  // Of a row of products: a strip's distances, of all its rows.
+  // Row stride of the products: the distances of all rows of a strip.
   const int64_t S_ = strip_stride(T_) + (a_.causal() ? 0 : kK);
   const float root_ = 1 / std::sqrt(static_cast<float>(D_));
   int64_t b_ = 0, h_ = 0;
   int64_t from_ = 0, count_ = 0;    // of the strip: first key, rows
-  int64_t begin_ = 0, length_ = 0;  // its distances, in r from the farthest on
-  float *transposed_, *reversed_;   // r from the farthest on: (D, stride), (distances, padded D)
+  int64_t begin_ = 0, length_ = 0;  // of the strip: its distances, in r with the farthest first
+  float *transposed_, *reversed_;   // r, farthest first: (D, stride), (distances, padded D)
   float *of_keys_, *dkeys_;         // by key: <u, k> / sqrt(D), and sums of db
   float *query_, *dquery_;          // (q + w) / sqrt(D) of the strip
   float *products_, *dproducts_;    // of a strip's rows with r

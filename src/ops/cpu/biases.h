@@ -12,7 +12,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// Calls f.template operator()<Stage>() for the bias of `a`. REQUIRES: it reads no queries and
+/// Calls f.template operator()<Stage>() for the bias of `a`. Requires: it does not read queries and
 /// keys.
 template <class F>
 inline void dispatch_bias(const Attention& a, F&& f) {
@@ -26,7 +26,7 @@ inline void dispatch_bias(const Attention& a, F&& f) {
   std::visit(with, a.bias);
 }
 
-/// Of any bias: where it reads queries and keys f gets its RowBias in place of a stage.
+/// The same for any bias: if it reads queries and keys, f gets its RowBias instead of a stage.
 template <class F>
 inline void dispatch_rows(const Attention& a, F&& f) {
   const auto with = [&f]<class B>(const B& bias) {
@@ -39,7 +39,7 @@ inline void dispatch_rows(const Attention& a, F&& f) {
   std::visit(with, a.bias);
 }
 
-/// Calls f.template operator()<Stage, kScale>() for the form of z that `a` asks for.
+/// Calls f.template operator()<Stage, kScale>() for the form of z in `a`.
 template <class F>
 inline void dispatch_form(const Attention& a, F&& f) {
   dispatch_bias(a, [&]<class Stage>() {

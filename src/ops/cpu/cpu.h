@@ -1,6 +1,6 @@
 #pragma once
-// The CPU backend: f32 or bf16 activations, f32 parameters, all threads, bits that do not depend on
-// their number.
+// The CPU backend: f32 or bf16 activations, f32 parameters. It uses all threads; results are
+// bitwise identical for any number of threads.
 
 #include <memory>
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace bamtrain {
 
-/// The backend for the newest instruction set that the processor has and `most` allows; there is
-/// one only, but for products of bf16, on others than x86-64 and in a build with -Dnative=true.
-/// Error (ExitCode::device) where the processor is older than x86-64-v3. Bits depend on the
+/// The backend for the newest instruction set that the processor has and `most` allows. Builds for
+/// architectures other than x86-64 and with -Dnative=true have only one, apart from bf16 products.
+/// Throws Error (ExitCode::device) if the processor is older than x86-64-v3. Results depend on the
 /// instruction set.
 std::unique_ptr<Backend> make_cpu_backend(CpuIsa most = kNewestIsa);
 
-/// The library of matrix products and its version as loaded: "2.6.3" of oneDNN.
+/// The library of matrix products and its version as loaded: "2.6.3" for oneDNN.
 std::string onednn_version();
 
-/// The newest instruction set that it uses here, as ONEDNN_MAX_CPU_ISA names it: "AVX512_CORE".
-/// Bits of products depend on it.
+/// The newest instruction set that oneDNN uses here, in the terms of ONEDNN_MAX_CPU_ISA:
+/// "AVX512_CORE". The bits of products depend on it.
 std::string onednn_isa();
 
 }  // namespace bamtrain

@@ -12,7 +12,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tile {
 
-/// A (M, K) in memory with any two strides, B (K, N) and C (M, N) with contiguous rows.
+/// A (M, K) has any two strides; B (K, N) and C (M, N) have contiguous rows.
 struct Operand {
   const float* data;
   int64_t row_stride, column_stride;
@@ -40,8 +40,8 @@ inline void block(int64_t K, Operand a, const float* b, int64_t ldb, float* c, i
   }
 }
 
-/// The widest block in vectors, and rows per block that fill the registers: 24 accumulators of 32
-/// registers, 12 of 16.
+/// The widest block in vectors, and the rows per block that fill the registers: 24 accumulators of
+/// 32 registers, 12 of 16.
 constexpr int kVectors = simd::kRegisters == 32 ? 4 : 2;
 constexpr int rows_per_block(int NV) {
   if (simd::kRegisters == 16) return NV == 2 ? 6 : 12;
@@ -70,7 +70,7 @@ inline void columns(int64_t M, int64_t K, Operand a, const float* b, int64_t ldb
   }
 }
 
-/// C (M, N) = or += A (M, K) B (K, N). REQUIRES: N a multiple of simd::kWidth.
+/// C (M, N) = or += A (M, K) B (K, N). Requires: N a multiple of simd::kWidth.
 template <bool kAccumulate>
 inline void product(int64_t M, int64_t N, int64_t K, Operand a, const float* b, int64_t ldb,
                     float* c, int64_t ldc) {

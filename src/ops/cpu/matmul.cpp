@@ -38,7 +38,7 @@ dnnl::memory::data_type dnnl_type(Dtype t) {
   return t == Dtype::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-/// Everything of a product that oneDNN compiles for.
+/// Every property of a product that oneDNN compiles for.
 struct Shape {
   int64_t M, N, K;
   Dtype in, out;
@@ -69,10 +69,10 @@ Primitive compile(const Shape& s) {
   p.c = memory::desc({s.M, s.N}, dnnl_type(s.out), memory::dims{s.ldc, 1});
   p.bias = memory::desc({1, s.N}, memory::data_type::f32, memory::dims{s.N, 1});
   dnnl::primitive_attr attributes;
-  // The library's own scratchpad is for the thread that compiled a primitive: executing it on any
-  // other one gives wrong results. Ours is the caller's, one per thread.
+  // oneDNN's own scratchpad belongs to the thread that compiled the primitive; executing it on
+  // another thread gives wrong results. Ours belongs to the caller, one per thread.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  // Not what ONEDNN_DEFAULT_FPMATH_MODE says: fp32 products are products of fp32.
+  // Overrides ONEDNN_DEFAULT_FPMATH_MODE: fp32 products stay fp32.
   attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
   if (s.accumulate) {
     dnnl::post_ops sum;
@@ -94,9 +94,9 @@ Primitive compile(const Shape& s) {
   return p;
 }
 
-/// oneDNN asks for the number of threads when it compiles and when it executes; a tile is one
-/// thread's in both. Being inside a parallel region does not tell it so: where OpenMP gave the
-/// region one thread only (OMP_THREAD_LIMIT, OMP_DYNAMIC), omp_in_parallel() is false.
+/// oneDNN asks for the number of threads when it compiles and when it executes; a tile is
+/// single-threaded in both. Being inside a parallel region does not tell it so: if OpenMP gave the
+/// region only one thread (OMP_THREAD_LIMIT, OMP_DYNAMIC), omp_in_parallel() is false.
 class OneThread {
  public:
   OneThread() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -116,7 +116,7 @@ Shape shape_of(const Matrix& c, const Matrix& a, const Matrix& b, bool bias, boo
           b.transposed, a.ld,      b.ld,      c.ld,    bias,    accumulate};
 }
 
-/// A cache line, so that vectors of them are aligned as oneDNN wishes.
+/// A cache line, so that vectors of lines have oneDNN's preferred alignment.
 struct alignas(64) Line {
   char bytes[64];
 };
@@ -126,8 +126,8 @@ size_t scratch_lines(const Primitive& p) {
   return (p.scratch.get_size() + sizeof(Line) - 1) / sizeof(Line);
 }
 
-/// The operands of a compiled product, for one thread. They are made once, without data: what an
-/// execution changes is where the data lies.
+/// The operands of a compiled product, for one thread. They are created once, without data; an
+/// execution only sets their data pointers.
 class Call {
  public:
   explicit Call(const Primitive& p)
@@ -147,7 +147,7 @@ class Call {
     }
   }
 
-  /// `scratch` grows to what the product needs. REQUIRES: no other thread uses it.
+  /// `scratch` grows to the size that the product needs. Requires: no other thread uses it.
   void execute(void* c, void* a, void* b, const float* bias, Scratch& scratch) {
     if (scratch.size() < scratch_lines_) scratch.resize(scratch_lines_);
     a_.set_data_handle(a);
@@ -155,7 +155,7 @@ class Call {
     c_.set_data_handle(c);
     if (bias_) bias_.set_data_handle(const_cast<float*>(bias));
     if (scratch_) scratch_.set_data_handle(scratch.data());
-    // In C: the C++ interface takes a map, which it turns into this list on every call.
+    // The C interface: the C++ interface takes a map and converts it to this list on every call.
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(kernel_.get(), stream().get(), static_cast<int>(arguments_.size()),
                                arguments_.data()),
@@ -165,7 +165,7 @@ class Call {
 
  private:
   dnnl::matmul kernel_;
-  dnnl::memory a_, b_, c_, bias_, scratch_;  // the last two where there are such
+  dnnl::memory a_, b_, c_, bias_, scratch_;  // the last two only if used
   size_t scratch_lines_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
@@ -187,7 +187,7 @@ Error refused(const Shape& s, const dnnl::error& e) {
                found, e.status == dnnl_out_of_memory ? kMemoryRemedy : "");
 }
 
-/// f(), with what oneDNN or the system refuses as an Error (ExitCode::device).
+/// Calls f(); what oneDNN or the system refuses becomes an Error (ExitCode::device).
 template <class F>
 void run_or_explain(const Shape& s, F&& f) try {
   f();
@@ -198,8 +198,8 @@ void run_or_explain(const Shape& s, F&& f) try {
               "an allocation the system refused", kMemoryRemedy);
 }
 
-/// Tile sizes by shape alone: large enough for oneDNN to be near its peak, small enough that there
-/// is work for several threads. No tile is a single row or column of a wider matrix (see compile).
+/// Tile sizes by shape alone: large enough for oneDNN to be near its peak, small enough to give
+/// several threads work. No tile is a single row or column of a wider matrix (see compile).
 std::pair<int64_t, int64_t> tile_sizes(int64_t M, int64_t N) {
   constexpr int64_t kRows = 256, kColumns = 384, kSmallest = 64, kTiles = 8;
   int64_t m = std::min(M, kRows), n = std::min(N, kColumns);
@@ -219,16 +219,15 @@ void* element(const Matrix& x, int64_t row, int64_t column) {
   return static_cast<char*>(x.data) + offset * static_cast<int64_t>(size_of(x.dtype));
 }
 
-/// Whether oneDNN reads an operand's rows side by side (those that belong to one element of the
-/// inner dimension) where they begin in a quarter of the sets of a first cache of 64, or fewer:
-/// then they evict each other, and its products run at half the rate. Rows along the inner
-/// dimension do not.
+/// Whether an operand's rows evict each other in the L1 cache. oneDNN reads rows side by side if
+/// each belongs to one element of the inner dimension. If they begin in at most a quarter of the
+/// cache's 64 sets, products run at half the rate. Rows along the inner dimension do not collide.
 bool rows_collide(const Matrix& x, bool rows_are_inner) {
   constexpr int64_t kQuarter = 16 * 64 / sizeof(float);
   return rows_are_inner && x.dtype == Dtype::f32 && x.ld % kQuarter == 0;
 }
 
-/// A thread's copy of a tile's rows, which begin in all of the sets.
+/// A thread's copy of a tile's rows, spaced so that they begin in all cache sets.
 class Panel {
  public:
   static int64_t ld(int64_t columns) {
@@ -236,8 +235,8 @@ class Panel {
     return (ceil_div(columns, kLine) | 1) * kLine;
   }
 
-  /// `rows` of `columns` elements each, `from_ld` apart, at Panel::ld(spacing) from each other.
-  /// They are copied unless they were those of the last call, of the same `round`.
+  /// Copies `rows` of `columns` elements each, `from_ld` apart, to a spacing of Panel::ld(spacing).
+  /// If the last call had the same rows and `round`, returns its copy.
   float* hold(uint64_t round, const float* from, int64_t rows, int64_t columns, int64_t from_ld,
               int64_t spacing) {
     auto* to = reinterpret_cast<float*>(lines_.data());
@@ -277,7 +276,7 @@ Matrix inner_rows(Matrix b, int64_t begin, int64_t count) {
 struct Matmul::Cache {
   struct Product {
     Primitive primitive;
-    std::vector<std::unique_ptr<Call>> calls;  // one per thread, made when it first needs it
+    std::vector<std::unique_ptr<Call>> calls;  // one per thread, created at first use
   };
   struct Thread {
     Scratch scratch;
@@ -285,9 +284,9 @@ struct Matmul::Cache {
   };
   std::map<Shape, Product> products;
   std::vector<Thread> threads;
-  uint64_t round = 0;  // a call of run_slice; operands of another may have changed
+  uint64_t round = 0;  // number of the run_slice call; another call's operands may have changed
 
-  /// REQUIRES: outside parallel regions.
+  /// Requires: outside parallel regions.
   Product& get(const Shape& s) {
     auto it = products.find(s);
     if (it == products.end()) {
@@ -316,14 +315,14 @@ void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float*
                  bool accumulate) {
   const Shape whole = shape_of(c, a, b, bias != nullptr, accumulate);
   if (whole.M == 0 || whole.N == 0) return;
-  // Fewer than these share a copied element too seldom for the copy to be worth it.
+  // With fewer than these to share a copied element, the copy is not worth its cost.
   constexpr int64_t kSharing = 64;
   const bool sums_in_fp32 = c.dtype == Dtype::f32 && !bias;
   const bool copy_a = sums_in_fp32 && whole.N >= kSharing && rows_collide(a, a.transposed);
   const bool copy_b = sums_in_fp32 && whole.M >= kSharing && rows_collide(b, !b.transposed);
   run_or_explain(whole, [&] {
     if (!copy_a && !copy_b) return cache_->run_slice(whole, c, a, b, bias, false, false);
-    // Copies of some hundred kilobytes are read again from the second cache.
+    // Copies of a few hundred kilobytes are read again from the L2 cache.
     constexpr int64_t kDepth = 512, kUnit = 16;
     const int64_t depth = ceil_div(ceil_div(whole.K, ceil_div(whole.K, kDepth)), kUnit) * kUnit;
     for (int64_t k = 0; k < whole.K; k += depth) {
@@ -336,7 +335,7 @@ void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float*
   });
 }
 
-/// The product by tiles. Those rows of A and B that collide are copied first, tile by tile.
+/// The product by tiles. Rows of A and B that collide are copied first, tile by tile.
 void Matmul::Cache::run_slice(const Shape& whole, const Matrix& c, const Matrix& a, const Matrix& b,
                               const float* bias, bool copy_a, bool copy_b) {
   const auto [m, n] = tile_sizes(whole.M, whole.N);
@@ -357,7 +356,8 @@ void Matmul::Cache::run_slice(const Shape& whole, const Matrix& c, const Matrix&
   }
   ++round;
   parallel_for(rows * columns, [&, m = m, n = n](int64_t tile) {
-    // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
+    // Neighbouring tiles share their columns of B, the operand that a product of a tall A reads
+    // repeatedly.
     const int64_t i = tile % rows, j = tile / rows;
     const auto index = static_cast<size_t>(thread_index());
     Thread& thread = threads[index];

@@ -15,10 +15,10 @@ using namespace rows;
 namespace {
 
 constexpr int64_t kForwardRows = 16;
-constexpr int64_t kPieces = 64;  // of the rows in the adjoint, whatever their number
+constexpr int64_t kPieces = 64;  // of the rows in the adjoint, for any number of rows
 
-/// The sum is rounded to A before the statistics are taken, so that the adjoint, which reads the
-/// rounded sum back, differentiates the same function.
+/// Statistics are computed from the sum rounded to A: the adjoint reads the rounded sum back, and
+/// so differentiates the same function.
 template <class A>
 void forward_row(A* sum, A* y, float* stats, const A* residual, const A* branch, const float* w,
                  const float* bias, int64_t C, NormKind kind, float eps) {

@@ -7,7 +7,7 @@
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 
-/// Partial sums of the weights' gradients, one slot per piece of rows.
+/// Partial sums of the weights' gradients, one slot per piece of the rows.
 struct NormScratch {
   Tensor partial;  // (pieces, 2, C) f32
   void plan(Arena& arena, const WorkspaceShape& w);

@@ -1,5 +1,5 @@
 #pragma once
-// Loops over rows of vectors, shared by the element-wise operations of the CPU backend.
+// Loops over vectors of a row, shared by the element-wise operations of the CPU backend.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace rows {
 using simd::kWidth;
 using simd::Vec;
 
-/// Calls f(c, n): whole vectors with n = kWidth, then the rest of the row with n < kWidth.
+/// Calls f(c, n) for whole vectors with n = kWidth, then for the rest of the row with n < kWidth.
 template <class F>
 inline void for_vectors(int64_t C, F&& f) {
   int64_t c = 0;
@@ -23,7 +23,8 @@ inline void for_vectors(int64_t C, F&& f) {
   if (c < C) f(c, C - c);
 }
 
-/// n elements at p, the other lanes zero. Whole vectors cost no test: n is a constant there.
+/// Loads n elements at p; the other lanes are zero. Whole vectors cost no test, since n is a
+/// constant there.
 template <class T, class N>
 inline Vec load(const T* p, N n) {
   if constexpr (std::is_same_v<N, std::integral_constant<int64_t, kWidth>>)

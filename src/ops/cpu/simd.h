@@ -1,6 +1,6 @@
 #pragma once
-// One register of floats at a time, written with the compiler's vector types. Wider vectors than
-// the registers of the target are no way out: g++ 12 takes them apart through memory.
+// One register of floats, using the compiler's vector types. Vectors wider than the target's
+// registers are not an option: g++ 12 splits them through memory.
 
 #include <cstdint>
 #include <cstring>
@@ -38,10 +38,10 @@ inline Vec load(const float* p) {
 }
 inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 
-/// __builtin_convertvector, which g++ 12 takes apart into halves.
+/// __builtin_convertvector, which g++ 12 splits into halves.
 inline UVec widen(HVec h) {
 #if defined(__AVX512F__)
-  constexpr __mmask16 kAll = 0xFFFF;  // of the form without a mask g++ 12 warns
+  constexpr __mmask16 kAll = 0xFFFF;  // g++ 12 warns about the form without a mask
   return reinterpret_cast<UVec>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(h)));
 #elif defined(__AVX2__)
   return reinterpret_cast<UVec>(_mm256_cvtepu16_epi32(reinterpret_cast<__m128i>(h)));
@@ -63,8 +63,8 @@ inline void store(bf16* p, Vec v) {
   std::memcpy(static_cast<void*>(p), &h, sizeof h);
 }
 
-/// 2 kWidth numbers, none negative, as sums of two of bf16 each: the nearest below and the nearest
-/// of what that leaves, so that they are off by 2^-16 of their size at most. NaN stays NaN.
+/// Stores 2 kWidth nonnegative numbers as sums of two bf16 each: the number rounded down, and the
+/// remainder rounded to nearest. The relative error is at most 2^-16. NaN stays NaN.
 inline void store_in_two(bf16* first, bf16* second, Vec low, Vec high) {
   typedef uint16_t Halves __attribute__((vector_size(4 * kWidth)));
   Halves upper;  // of low, then of high
@@ -82,8 +82,8 @@ inline void store_in_two(bf16* first, bf16* second, Vec low, Vec high) {
   store_upper(second, left(low), left(high));
 }
 
-/// Asks for the cache lines of `bytes` at p, which may lie anywhere. The hardware's own guesses
-/// keep fewer of them under way than memory could give.
+/// Prefetches the cache lines of `bytes` at p, which may be any address. The hardware prefetcher
+/// keeps fewer lines in flight than memory could deliver.
 inline void prefetch(uintptr_t p, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t b = 0; b < bytes; b += kLine) {
@@ -91,7 +91,7 @@ inline void prefetch(uintptr_t p, int64_t bytes) {
   }
 }
 
-/// The first n < kWidth elements, the rest zero.
+/// Loads the first n < kWidth elements; the rest is zero.
 template <class T>
 inline Vec load_partial(const T* p, int64_t n) {
   T buffer[kWidth] = {};
@@ -105,9 +105,9 @@ inline void store_partial(T* p, Vec v, int64_t n) {
   std::memcpy(static_cast<void*>(p), buffer, static_cast<size_t>(n) * sizeof(T));
 }
 
-/// The larger of each pair; b where either is NaN.
+/// The larger element of each pair; b if either is NaN.
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
-/// Whether any lane of a is greater than its lane of b, and neither NaN.
+/// Whether any lane of a is greater than the same lane of b, with neither NaN.
 inline bool any_above(Vec a, Vec b) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
@@ -138,10 +138,10 @@ inline float sum(Vec v) {
   }
   return x[0];
 }
-/// v[l] becomes lane l of each of the vectors.
+/// Transposes: v[l] becomes lane l of each vector.
 template <int kBlock = kWidth / 2>
 inline void transpose(Vec (&v)[kWidth]) {
-  // Blocks change places across the diagonal, smaller ones after larger ones.
+  // Swaps blocks across the diagonal, larger blocks first.
   if constexpr (kBlock > 0) {
     const IVec own = lanes(), first = own & kBlock;
     const IVec upper = first == 0 ? own : own + (kWidth - kBlock);
@@ -167,7 +167,7 @@ inline Vec sums_of(Vec (&v)[kWidth]) {
   }
   return v[0];
 }
-/// The largest lane of those that are not NaN, or NaN.
+/// The largest lane. With NaN lanes, the result is some lane, not always the largest.
 inline float maximum(Vec v) {
   float x[kWidth];
   store(x, v);
@@ -177,15 +177,14 @@ inline float maximum(Vec v) {
   return x[0];
 }
 
-/// Lane l of the result is lane l + kBy of v, or 0 past the last.
+/// Lane l of the result is lane l + kBy of v, or 0 past the last lane.
 template <int kBy>
 inline Vec shifted(Vec v) {
   const IVec from = lanes() + kBy;
   const IVec inside = (from >= 0) & (from < kWidth);
   return __builtin_shuffle(Vec{}, v, inside ? from + kWidth : IVec{});
 }
-/// Inclusive sums of the lanes from each to the last (kDirection 1), or from the first to each
-/// (-1).
+/// Inclusive suffix sums of the lanes (kDirection 1) or prefix sums (-1).
 template <int kDirection, int kStep = 1>
 inline Vec running_sums(Vec v) {
   if constexpr (kStep >= kWidth) {
@@ -204,9 +203,9 @@ inline Vec gather(const float* p, IVec at) {
   return v;
 }
 
-/// exp(x) for x <= 88, with a relative error below 2e-7 from -64 on; below it 0; NaN stays NaN. A
-/// probability below e^-64 (2e-28) adds nothing to a sum in fp32, but its products with gradients
-/// would be denormal, on which processors are a hundred times slower.
+/// exp(x) for x <= 88, with a relative error below 2e-7 from -64 up, and 0 below -64; NaN stays
+/// NaN. A probability below e^-64 (2e-28) adds nothing to a sum in fp32. Its products with
+/// gradients would be denormal, which is a hundred times slower on processors.
 inline Vec exp_up_to_88(Vec x) {
   // x = (n + r) ln 2 with |r| <= 1/2.
   const float kLog2e = 1.44269502f, kRest = 1.92596299e-8f;  // 1 / ln 2 is their sum
@@ -224,16 +223,16 @@ inline Vec exp_up_to_88(Vec x) {
 #if defined(__AVX512F__)
   return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, splat(-64.0f), _CMP_NLT_UQ), p, n);
 #else
-  // A product with 2^n, exact, where adding to the exponent bits would turn some NaN into numbers.
+  // Multiplies by 2^n, exactly. Adding to the exponent bits would turn some NaNs into numbers.
   p = p * reinterpret_cast<Vec>((reinterpret_cast<IVec>(shifted) << 23) + (127 << 23));
   return x < -64.0f ? Vec{} : p;
 #endif
 }
-/// The same for any x: e^88 above 88.
+/// The same for any x: above 88 returns e^88.
 inline Vec exp(Vec x) {
 #if defined(__AVX512F__)
   constexpr __mmask16 kAll = 0xFFFF;
-  return exp_up_to_88(_mm512_maskz_min_ps(kAll, splat(88.0f), x));  // x where it is NaN
+  return exp_up_to_88(_mm512_maskz_min_ps(kAll, splat(88.0f), x));  // returns x if x is NaN
 #else
   return exp_up_to_88((x > 88.0f) ? splat(88.0f) : x);
 #endif
@@ -263,7 +262,7 @@ inline Vec log(Vec x) {
 
 /// erf(x) with an error below 4e-7; NaN stays NaN.
 inline Vec erf(Vec x) {
-  // x P(x^2) / Q(x^2), fitted up to 3.93. From there on erf rounds to 1.
+  // x P(x^2) / Q(x^2), fitted up to 3.93; beyond that erf rounds to 1.
   const float kOne = 3.93f;
   const Vec at = x > kOne ? splat(kOne) : x < -kOne ? splat(-kOne) : x;
   const Vec square = at * at;

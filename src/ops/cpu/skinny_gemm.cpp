@@ -15,18 +15,18 @@ using simd::Vec;
 
 namespace {
 
-constexpr uintptr_t kAhead = 2048;  // bytes of the weight, whose rows follow each other
+constexpr uintptr_t kAhead = 2048;  // prefetch distance in bytes; rows are contiguous
 
-/// By output and row.
+/// By output and row of x.
 template <int kOutputs, int kRows>
 using Sums = std::array<std::array<Vec, kRows>, kOutputs>;
 
-/// Sums of products of kOutputs rows of the weight, `weight_stride` apart, with kRows rows of x.
+/// Dot products of kOutputs rows of the weight, `weight_stride` apart, with kRows rows of x.
 template <int kOutputs, int kRows, class A>
 Sums<kOutputs, kRows> multiply(const A* weight, int64_t weight_stride, const A* x, int64_t stride,
                                int64_t I) {
   Sums<kOutputs, kRows> sums{};
-  Sums<kOutputs, kRows> other{};  // every second vector's: additions do not wait for each other
+  Sums<kOutputs, kRows> other{};  // of every second vector: additions do not wait for each other
   int64_t c = 0;
   for (; c + 2 * kWidth <= I; c += 2 * kWidth) {
     Vec w0[kOutputs], w1[kOutputs];
@@ -56,7 +56,7 @@ Sums<kOutputs, kRows> multiply(const A* weight, int64_t weight_stride, const A* 
   return sums;
 }
 
-/// The outputs [begin, begin + count) of all rows, at most kWidth of them.
+/// The outputs [begin, begin + count) of all rows; count <= kWidth.
 template <class A, class Y, int kRows>
 void multiply_group(const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     int64_t begin, int64_t count) {
@@ -70,7 +70,7 @@ void multiply_group(const Tensor& y, const Tensor& x, const Tensor& weight, cons
       for (int n = 0; n < kRows; ++n) sums[n][first + o] = formed[o][n];
     }
   };
-  // A single row of x is widened as often as a row of the weight: once for two of them.
+  // A single row of x is widened once per row of the weight; two weight rows at a time halve that.
   constexpr int kAtOnce = kRows == 1 ? 2 : 1;
   int64_t o = 0;
   for (; o + kAtOnce <= count; o += kAtOnce) form.template operator()<kAtOnce>(o);

@@ -1,6 +1,6 @@
 #pragma once
-// Skinny GEMM, as decode steps need it: a few rows times a weight. Each element of the weight is
-// read once, at the speed of memory; a library's GEMM would pack the weight first.
+// Skinny GEMM for decode steps: a few rows times a weight. Each element of the weight is read once,
+// at memory bandwidth; a library's GEMM would pack the weight first.
 
 #include "core/tensor.h"
 #include "ops/cpu/isa.h"
@@ -10,8 +10,8 @@ inline namespace BAMTRAIN_ISA {
 
 constexpr int64_t kSkinnyGemmRows = 4;
 
-/// y (N, O) = x (N, I) w^T + b for N <= kSkinnyGemmRows, as Backend::linear_forward. Bits of a row
-/// do not depend on the others, nor on the number of threads.
+/// y (N, O) = x (N, I) w^T + b for N <= kSkinnyGemmRows, as in Backend::linear_forward. A row's
+/// bits do not depend on other rows or on the number of threads.
 void cpu_skinny_gemm(Tensor y, Tensor x, Tensor weight, Tensor bias);
 
 }  // namespace BAMTRAIN_ISA

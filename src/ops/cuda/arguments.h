@@ -1,5 +1,5 @@
 #pragma once
-// From tensors to what launchers take.
+// Converts tensors to launcher arguments.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace bamtrain::cuda {
 
-/// The element type of kernels for each dtype.
+/// The kernels' element type for each dtype.
 template <class A>
 A* pointer(const Tensor& t) {
   if constexpr (std::is_same_v<std::remove_const_t<A>, device::bf16>) {
@@ -32,14 +32,14 @@ void dispatch(Dtype t, F&& f) {
   f.template operator()<device::bf16>();
 }
 
-/// A (B, T, heads, D) tensor.
+/// A view of a (B, T, heads, D) tensor.
 template <class A>
 kernels::Rows<A> rows(const Tensor& t) {
   require(t.rank == 4 && t.stride[3] == 1, "heads with contiguous channels");
   return {pointer<A>(t), t.stride[0], t.stride[1], t.stride[2]};
 }
 
-/// Of any dtype and strides.
+/// A view with any dtype and strides.
 inline kernels::Strided strided(const Tensor& t) {
   require(t.rank >= 1 && t.stride[t.rank - 1] == 1, "rows without gaps");
   kernels::Strided s;
@@ -56,7 +56,8 @@ inline int as_int(int64_t n) {
   return static_cast<int>(n);
 }
 
-/// THROWS: Error (config) about `key` of the settings where a shape is none that kernels have.
+/// Throws Error (config) about the settings' `key` unless `holds`: kernels do not support the
+/// shape.
 inline void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
   if (holds) return;
   throw Error(ExitCode::config, key, std::string(expected) + " on CUDA", std::to_string(found),

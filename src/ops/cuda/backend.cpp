@@ -1,6 +1,6 @@
 // The CUDA backend: device memory, the plan, work that is recorded and replayed, and the operations
-// of ops/ops.h, each of which fills the arguments of its launcher. Matrix products are in
-// gemm.h, mechanisms in mechanisms.h.
+// of ops/ops.h. Each operation fills its launcher's arguments. Matrix products are in gemm.h,
+// mechanisms in mechanisms.h.
 
 #include <map>
 #include <string>
@@ -43,7 +43,7 @@ using cuda::pointer;
 using cuda::rows;
 using cuda::strided;
 
-/// Device memory of one process. Failures are the runtime's.
+/// Device memory of one process. Failures are those of the runtime.
 class DeviceMemory final : public MemorySource {
  public:
   void* allocate(int64_t bytes) override {
@@ -65,11 +65,11 @@ class DeviceMemory final : public MemorySource {
   bool on_host() const override { return false; }
 
  private:
-  /// Code that cuBLASLt loads, and recorded work: taken after the plan.
+  /// For code that cuBLASLt loads, and recorded work: allocated after the plan.
   static constexpr int64_t kBeside = int64_t{512} << 20;
 };
 
-/// Of no device.
+/// Memory without a device.
 class PlannedMemory final : public MemorySource {
  public:
   void* allocate(int64_t bytes) override {
@@ -81,8 +81,8 @@ class PlannedMemory final : public MemorySource {
   bool on_host() const override { return false; }
 };
 
-/// Work that repeats: run as it is the first time, when libraries may still load code and choose
-/// algorithms; recorded the second; replayed from then on.
+/// Repeated work. The first call runs it directly, since libraries may still load code and choose
+/// algorithms; the second records it; later calls replay it.
 struct Repeated {
   int64_t calls = 0;
   cuda::CapturedGraph recording;
@@ -328,7 +328,7 @@ class CudaBackend final : public Backend {
         f.out = cuda::LastQueries::from_first(f.out, a);
         f.saved = last_queries_.saved(a);
       }
-      // Plain loops do not say which tiles are dead.
+      // Plain loops do not report zero blocks.
       const bool plain = std::is_same_v<A, float> || !a.causal();
       if (plain && saved.live) cuda::fill_ones(saved.live.data, saved.live.bytes(), stream());
       if constexpr (std::is_same_v<A, float>) {
@@ -445,7 +445,7 @@ class CudaBackend final : public Backend {
  private:
   device::Stream stream() const { return stream_.get(); }
 
-  /// Memory that one operation uses and leaves: at least `floats`.
+  /// Memory for one operation at a time: at least `floats`.
   float* scratch(int64_t floats) const {
     require(floats <= scratch_.size(), "scratch for shapes no larger than was planned");
     return scratch_.ptr<float>();
@@ -499,13 +499,13 @@ class CudaBackend final : public Backend {
   std::map<int64_t, Repeated> repeated_;
   cuda::LastQueries last_queries_;
   bool general_ = false;  // WorkspaceShape::general_attention
-  Tensor scratch_;        // f32: of one operation
-  Tensor squares_;        // f64: a squared norm's
-  // f32: kernels::ContentScratch, where a layer's bias reads queries and keys, or heads are mixed.
+  Tensor scratch_;        // f32, for one operation
+  Tensor squares_;        // f64, for a squared norm
+  // f32: kernels::ContentScratch, if a layer's bias reads queries and keys, or heads are mixed.
   Tensor content_logits_, content_sums_;
 };
 
-/// What the launchers would refuse in the first step.
+/// Checks what the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
   using cuda::require_on_cuda;
   require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
@@ -526,7 +526,7 @@ void check_shape(const WorkspaceShape& w) {
                   (w.H + 2 * w.K) * w.D);
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
-  // Blocks of attention count sequences and heads in dimensions that end there.
+  // Attention's grids index sequences and heads in dimensions with this limit.
   constexpr int64_t kMaxBlocks = 65535;
   require_on_cuda(w.B <= kMaxBlocks, "train.micro_batch", "at most 65,535 sequences", w.B);
   require_on_cuda(w.H <= kMaxBlocks, "model.heads", "at most 65,535", w.H);

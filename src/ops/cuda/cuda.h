@@ -1,7 +1,7 @@
 #pragma once
-// The CUDA backend: bf16 or f32 activations, f32 parameters, compute capability 8.0 and later. The
-// same device and libraries give the same bits. In bf16 a product is rounded before a bias is added
-// to it.
+// The CUDA backend: bf16 or f32 activations, f32 parameters, compute capability 8.0 or later.
+// Results are bitwise identical on the same device with the same libraries. In bf16 a product is
+// rounded before a bias is added to it.
 
 #include <memory>
 
@@ -9,22 +9,22 @@
 
 namespace bamtrain {
 
-/// Devices that this process can see: 0 without a driver. Error (ExitCode::device) where the driver
-/// is too old or does not work.
+/// The number of devices that this process can see; 0 without a driver. Throws Error
+/// (ExitCode::device) if the driver is too old or does not work.
 int cuda_devices();
 
-/// The backend on device `index`. Error (ExitCode::device) where there is none, it is too old, or
-/// cuBLASLt is absent.
+/// The backend on device `index`. Throws Error (ExitCode::device) if the device does not exist or
+/// is too old, or if cuBLASLt is missing.
 ///
-/// Shapes beyond those of ops.h: widths (C, F, every output of a linear layer with a bias) are
-/// multiples of 8; bf16 attention takes head dimensions 16, 32, 48, 64, 80, 96 and 128. Anything
-/// else is an Error (ExitCode::config) at plan().
+/// Restrictions beyond those of ops.h: widths (C, F, every output of a linear layer with a bias)
+/// are multiples of 8; bf16 attention takes head dimensions 16, 32, 48, 64, 80, 96 and 128. Other
+/// shapes throw Error (ExitCode::config) in plan().
 ///
 /// `tf32`: products of f32 activations are computed in TF32.
 std::unique_ptr<Backend> make_cuda_backend(int index, bool tf32 = false);
 
-/// The same without a device, to plan what a run would take of one: its memory has room for every
-/// plan and gives none. REQUIRES: nothing but plan() and memory() is called.
+/// The same without a device, to plan the memory of a run: every plan fits, and nothing is
+/// allocated. Requires: only plan() and memory() are called.
 std::unique_ptr<Backend> make_cuda_plan();
 
 }  // namespace bamtrain

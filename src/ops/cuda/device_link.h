@@ -1,5 +1,5 @@
 #pragma once
-// The link between the memories of devices.
+// The PeerLink between device memories.
 
 #include "kernels/flat.h"
 #include "ops/cuda/messages.h"

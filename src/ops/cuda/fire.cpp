@@ -10,7 +10,7 @@ using namespace cuda;
 
 namespace {
 
-/// In the order of the registry.
+/// theta in registry order.
 template <class Scalar>
 kernels::FireTheta<Scalar> fire_theta(std::span<const Tensor> t) {
   require(t.size() == 6, "the six parameters of fire");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
-/// cuBLASLt, loaded when the first products are made: the program starts without it.
+/// cuBLASLt, loaded at the first products: the program starts without it.
 struct Library {
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtDestroy) destroy;
@@ -68,15 +68,15 @@ void check(cublasStatus_t status, const std::string& what) {
 
 cudaDataType_t type_of(Dtype t) { return t == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// The largest power of two up to 16 that divides the address. More would help no load, and where
-/// tensors lie, which depends on the number of processes and on recomputation, would choose
-/// algorithms and so bits.
+/// The largest power of two up to 16 that divides the address. A larger one would not speed up
+/// loads. It would make algorithms, and so results, depend on where tensors lie, which varies with
+/// the number of processes and with activation checkpointing.
 uint32_t alignment_of(const void* p) {
   return 1u << std::min(4, std::countr_zero(reinterpret_cast<uintptr_t>(p)));
 }
 
-/// The library counts in columns: a row-major matrix is the transpose of what it sees, and
-/// c = a b is computed as c' = b' a'.
+/// The library is column-major: it sees a row-major matrix as its transpose, so c = a b is computed
+/// as c' = b' a'.
 struct Plan {
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
@@ -166,7 +166,7 @@ struct Gemm::State {
       check(library().preference_set(preference, which, &value, sizeof value), "a preference");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-    // Parts of a sum are added in fp32, in memory of their own, never in the result's type.
+    // Split-K partial sums are added in fp32, in separate memory, never in the result's dtype.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(b.data));

@@ -1,6 +1,5 @@
 #pragma once
-// Matrix products on the device. gemm.cpp: cuBLASLt; tests/engine/gemm.cpp: loops on the
-// CPU.
+// Matrix products on the device. gemm.cpp: cuBLASLt; tests/engine/gemm.cpp: loops on the CPU.
 
 #include <cstdint>
 #include <memory>
@@ -11,22 +10,21 @@
 
 namespace bamtrain::cuda {
 
-/// Products with fp32 accumulation. The algorithm of a shape is chosen at its first use, by the
-/// library's own estimate and not by the clock, and kept: the same device and library give the same
-/// bits.
+/// Products with fp32 accumulation. The algorithm for a shape is chosen at its first use by the
+/// library's heuristic, not by timing, and kept. So results are bitwise identical on the same
+/// device with the same library.
 class Gemm {
  public:
-  /// Takes the library's scratch, 32 MiB of device memory outside every arena. Error
-  /// (ExitCode::device) where the library is absent or refuses. `tf32`: operands in f32 may be
-  /// rounded to TF32 (10 bits of mantissa).
+  /// Allocates the library's scratch: 32 MiB of device memory outside every arena. Throws Error
+  /// (ExitCode::device) if the library is missing or refuses. `tf32`: f32 operands may be rounded
+  /// to TF32 (10 bits of mantissa).
   explicit Gemm(bool tf32);
-  explicit Gemm(NoDevice);  // which must not be used
+  explicit Gemm(NoDevice);  // the object must not be used
   ~Gemm();
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  /// c = a b, or c += a b. a, b: both f32 or both bf16; c: f32, or as they are. c is not
-  /// transposed.
+  /// c = a b, or c += a b. a, b: both f32 or both bf16; c: f32 or their dtype. c is not transposed.
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,
                 device::Stream stream);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A library that is loaded where it is first needed: the program starts without it.
+// A library that is loaded at first use: the program starts without it.
 
 #include <dlfcn.h>
 
@@ -7,7 +7,8 @@
 
 #include "core/error.h"
 
-/// The name of a library's file: whole in the program, where scripts/gpu_check.sh looks for it.
+/// The name of a library's file. scripts/gpu_check.sh searches the program for it, so it is one
+/// string literal.
 #define BAMTRAIN_TEXT_OF(version) #version
 #define BAMTRAIN_SONAME(name, version) name ".so." BAMTRAIN_TEXT_OF(version)
 
@@ -15,8 +16,9 @@ namespace bamtrain::cuda {
 
 class LoadedLibrary {
  public:
-  /// `file`: "libnccl.so.2". `product` is what its users call it; what is absent is an Error with
-  /// `code`, and `remedy` where the file is. It stays loaded for as long as the program runs.
+  /// `file`: "libnccl.so.2". `product`: the name its users know. Throws Error with `code` if the
+  /// library or one of its functions is missing; `remedy` is for a missing library. It stays loaded
+  /// until the program ends.
   LoadedLibrary(const char* file, const char* product, ExitCode code, const char* remedy)
       : file_(file), product_(product), code_(code), handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw Error(code, product, file, dlerror(), remedy);

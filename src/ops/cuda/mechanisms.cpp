@@ -12,7 +12,7 @@ int64_t scratch_of(const WorkspaceShape& w) {
   return 0;
 }
 
-/// The most that any operation takes.
+/// The maximum scratch of any operation.
 template <class... Operation>
 int64_t most_scratch(const std::variant<Operation...>*, const WorkspaceShape& w) {
   return std::max({scratch_of<Operation>(w)...});

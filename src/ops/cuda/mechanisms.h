@@ -1,5 +1,6 @@
 #pragma once
-// The operations of mechanisms on a GPU: each is what ops/cuda/NAME.cpp says, tensors to launchers.
+// The operations of mechanisms on a GPU. ops/cuda/NAME.cpp passes each one's tensors to its
+// launcher.
 
 #include "ops/cuda/runtime.h"
 #include "ops/ops.h"
@@ -8,13 +9,13 @@ namespace bamtrain::cuda {
 
 struct CudaWork {
   device::Stream stream;
-  Tensor partial;  // f64: scratch, of which an operation takes its cuda_scratch
+  Tensor partial;  // f64 scratch: an operation uses cuda_scratch doubles of it
 };
 
 class CudaMechanisms final : public MechanismOps {
  public:
   explicit CudaMechanisms(const WorkStream& stream) : stream_(stream) {}
-  /// Registers scratch, as Backend::plan.
+  /// Registers scratch, as Backend::plan does.
   void plan(Arena& arena, const WorkspaceShape& w);
   void run(const MechanismOperation& operation) override;
 
@@ -23,13 +24,13 @@ class CudaMechanisms final : public MechanismOps {
   Tensor partial_;
 };
 
-/// Floats of scratch of a bias's gradients.
+/// Floats of scratch that a bias's gradients need.
 template <class Gradients>
 int64_t partial_of(const AttentionShape& s) {
   if constexpr (requires { Gradients::cuda_partial(s); }) return Gradients::cuda_partial(s);
   return 0;
 }
-/// The most that those of any bias take.
+/// The maximum of partial_of over all biases.
 int64_t most_partial(const AttentionShape& s);
 
 }  // namespace bamtrain::cuda

@@ -17,7 +17,7 @@ namespace bamtrain::cuda {
 
 namespace {
 
-/// NCCL, loaded when the first processes are connected: the program starts without it.
+/// NCCL, loaded when the first processes connect: the program starts without it.
 struct Library {
   decltype(&ncclGetUniqueId) unique_id;
   decltype(&ncclCommInitRank) init;
@@ -69,8 +69,8 @@ void check(cudaError_t error, const char* what) {
               "an error of a kernel shows at a later call: run with CUDA_LAUNCH_BLOCKING=1");
 }
 
-/// Messages that NCCL queues together. An error between its calls must not leave them open: nothing
-/// else, not even the end of the connection, may come in between.
+/// Messages that NCCL queues as a group. An error between its calls must not leave the group open:
+/// no other call, not even destroying the communicator, may come before its end.
 class Group {
  public:
   Group() { check(library().group_start(), "a group of messages"); }
@@ -88,7 +88,7 @@ class Group {
   bool open_ = true;
 };
 
-/// Error where two processes have taken the same GPU: NCCL would refuse them with less to say.
+/// Throws Error if two processes have the same GPU: NCCL's own message would say less.
 void check_own_devices(const Peers& peers) {
   int device = 0;
   cudaDeviceProp own = {};
@@ -139,8 +139,8 @@ struct Messages::State {
     first_messages(peers);
   }
 
-  /// A message to every peer of a reduction tree (core/reduction_tree.h) and a sum over all, with
-  /// which NCCL takes the buffers that it would otherwise take in the first step.
+  /// A message to every peer of a reduction tree (core/reduction_tree.h), and a sum over all
+  /// processes. They make NCCL allocate its buffers now, not in the first step.
   void first_messages(const Peers& peers) {
     constexpr int64_t kBytes = 256;
     struct Buffer {
@@ -164,7 +164,7 @@ struct Messages::State {
   }
 
   ~State() {
-    // While an error unwinds, peers may never answer: destroy() would wait for them.
+    // During an error, peers may never answer, and destroy() would wait for them.
     if (comm != nullptr) {
       (void)(std::uncaught_exceptions() > 0 ? library().abort(comm) : library().destroy(comm));
     }

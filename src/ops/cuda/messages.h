@@ -1,6 +1,6 @@
 #pragma once
 // Messages between the devices of a run's processes. messages.cpp: NCCL; tests/engine/messages.cpp:
-// MPI, where a device's memory is the host's.
+// MPI, with device memory in host memory.
 
 #include <cstdint>
 #include <memory>
@@ -12,15 +12,15 @@ namespace bamtrain::cuda {
 
 class Messages {
  public:
-  /// Collective over all processes, each with a device of its own. `stream` is that of the work
-  /// whose results are sent. Error (ExitCode::distributed) where the library is absent or refuses.
+  /// Collective over all processes, each with its own device. The work on `stream` produces the
+  /// data that is sent. Throws Error (ExitCode::distributed) if the library is missing or refuses.
   Messages(const Peers& peers, device::Stream stream);
   ~Messages();
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  /// As PeerLink's, in device memory. Messages are sent behind the work that is on the stream, and
-  /// beside the work that comes later.
+  /// As in PeerLink, in device memory. A message is sent after the work already on the stream, and
+  /// overlaps with later work.
   void start(int slot, int peer, const void* out, int64_t out_bytes, void* in, int64_t in_bytes);
   /// The stream waits for the slot's messages.
   void finish(int slot);

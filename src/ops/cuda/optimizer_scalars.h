@@ -1,12 +1,12 @@
 #pragma once
-// The constants of an optimizer's pass as its kernel takes them.
+// The constants of an optimizer pass, as its kernel takes them.
 
 #include "kernels/optimizer.h"
 #include "ops/ops.h"
 
 namespace bamtrain::cuda {
 
-/// Each rounded once from fp64, as the CPU backend rounds them.
+/// Each is rounded once from fp64, as in the CPU backend.
 inline kernels::OptimizerScalars optimizer_scalars(const OptimizerHyperparameters& r) {
   kernels::OptimizerScalars x;
   x.beta1 = static_cast<float>(r.beta1);

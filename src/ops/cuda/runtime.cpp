@@ -50,7 +50,7 @@ std::string open_device(int index) {
     fail(error, "a driver and a GPU",
          "install NVIDIA's driver (nvidia-smi must list the GPU), or set device to \"cpu\"");
   }
-  if (count == 1) index = 0;  // a launcher that shows each process a device of its own
+  if (count == 1) index = 0;  // the launcher gives each process its own device
   if (index >= count) {
     throw Error(ExitCode::device, "CUDA", "device " + std::to_string(index),
                 std::to_string(count) + " devices",
@@ -75,7 +75,7 @@ void* allocate(int64_t bytes) {
     fail(error, std::to_string(bytes >> 20) + " MiB of device memory", kPlanRemedy);
   }
   check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "a zeroed allocation");
-  // The work's stream does not wait for the default stream, on which this runs.
+  // The work's stream does not wait for the default stream, which runs the memset.
   check(cudaDeviceSynchronize(), "a zeroed allocation");
   return memory;
 }
@@ -88,8 +88,7 @@ int64_t free_memory() {
   return static_cast<int64_t>(free);
 }
 
-/// Pinned memory for what travels to the device, in slots used in turn; an event tells when a slot
-/// has been read.
+/// Pinned memory for uploads, in slots used in turn; an event marks when a slot has been read.
 struct WorkStream::State {
   static constexpr int64_t kSlotBytes = int64_t{1} << 20;
   static constexpr size_t kSlots = 8;  // the four arrays of two batches
@@ -127,7 +126,7 @@ void WorkStream::upload(void* to, const void* from, int64_t bytes) {
   if (bytes > State::kSlotBytes) {
     check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, s.stream),
           "a copy to the device");
-    // That a copy from pageable memory has read its source on return is usual, not promised.
+    // A copy from pageable memory has usually read its source on return, but there is no guarantee.
     return synchronize(s.stream);
   }
   const size_t slot = s.next++ % State::kSlots;

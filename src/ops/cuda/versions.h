@@ -1,17 +1,17 @@
 #pragma once
-// What the CUDA backend runs on, for a run's record.
+// The device and library versions of the CUDA backend, for a run's record.
 
 #include <map>
 #include <string>
 
 namespace bamtrain {
 
-/// The name of the device in use ("NVIDIA H200"). REQUIRES: a CUDA backend.
+/// The name of the current device ("NVIDIA H200"). Requires: a CUDA backend.
 std::string cuda_device_name();
 
-/// Versions as they are loaded: "CUDA" (the runtime), "CUDA driver" (the newest CUDA that it runs),
-/// "cuBLASLt" and, with `messages` between several processes, "NCCL" where it is built in. Error
-/// (ExitCode::device, distributed) where one of them is absent.
+/// Versions as loaded: "CUDA" (the runtime), "CUDA driver" (the newest CUDA that it supports),
+/// "cuBLASLt" and, with `messages` between several processes, "NCCL" if it is built in. Throws
+/// Error (ExitCode::device, distributed) if one of them is missing.
 std::map<std::string, std::string> cuda_libraries(bool messages);
 
 }  // namespace bamtrain

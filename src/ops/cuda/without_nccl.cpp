@@ -1,4 +1,4 @@
-// Messages of a build without NCCL: there are none.
+// Messages in a build without NCCL: not supported.
 
 #include "core/error.h"
 #include "ops/cuda/messages.h"

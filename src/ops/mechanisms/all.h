@@ -1,5 +1,5 @@
 #pragma once
-// Every bias that attention reads and every operation of a mechanism, once.
+// Lists every bias that attention reads and every operation of a mechanism.
 
 #include <variant>
 
@@ -15,7 +15,7 @@
 
 namespace bamtrain {
 
-/// A bias that is not there, and its gradients.
+/// No bias, and its gradients.
 struct Nothing {
   using Gradients = Nothing;
   template <class X, class F>
@@ -32,7 +32,7 @@ template <class... B>
 struct BiasesOf {
   using Any = std::variant<B...>;
   using Gradients = std::variant<typename B::Gradients...>;
-  /// f.template operator()<B>() for each.
+  /// Calls f.template operator()<B>() for each.
   template <class F>
   static void each(F&& f) {
     (f.template operator()<B>(), ...);
@@ -44,7 +44,7 @@ using MechanismOperation =
                  GatedRowsForward, GatedRowsBackward, SumsForward, SumsBackward, AlphaForward,
                  AlphaBackward, FireForward, FireBackward>;
 
-/// Whether a bias reads queries and keys beside their product, by its type.
+/// Whether a bias type reads queries and keys, beyond their product.
 template <class B>
 constexpr bool reads_content() {
   if constexpr (requires { B::kReadsContent; }) return B::kReadsContent;
@@ -54,12 +54,12 @@ inline bool reads_content(const EveryBias::Any& bias) {
   return std::visit([]<class B>(const B&) { return reads_content<B>(); }, bias);
 }
 
-/// Every form of bias, once.
+/// Every form of bias.
 enum class BiasForm { none, table, difference, log_square, fire, relative, contextual };
 
 struct NamedBias {
   const char* name;
-  EveryBias::Any bias;  // without its tensors
+  EveryBias::Any bias;  // without tensors
 };
 /// In the order of BiasForm.
 inline const NamedBias kBiasForms[] = {

@@ -1,18 +1,18 @@
 #pragma once
-// The bias of contextual position encoding (Golovneva et al. 2024; DAPE, appendix F): a key's
-// position counts the gates between it and the query, which the row's own scores open,
+// The bias of contextual position encoding (Golovneva et al. 2024; DAPE, appendix F). A key's
+// position is the sum of the gates between it and the query, computed from the row's own scores:
 //
 //   g_ij = sigmoid(s_ij),  p_ij = min(sum of g_ik over k = j .. i, n - 1),  b_ij = <q_i, E[p_ij]>,
 //
-// E at its n positions, linear between them. The logit scale acts on neither s nor q here. Where a
-// count is a position of E its slope is the one to the right, and 0 at the last: gates get no
-// gradient from there on.
+// E is linear between its n positions. The logit scale applies to neither s nor q here. At an
+// integer count the slope of E is the one to the right. It is 0 at the last position, so gates get
+// no gradient from capped counts.
 
 #include "ops/mechanisms/operation.h"
 
 namespace bamtrain {
 
-/// The bias adds its own to AttentionGradients::dq and dk too.
+/// The bias also adds its gradients to AttentionGradients::dq and dk.
 struct ContextualBiasGradients {
   Tensor dpositions;  // (D, n) P
 

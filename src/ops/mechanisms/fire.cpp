@@ -9,7 +9,7 @@ namespace bamtrain {
 
 namespace {
 
-/// theta in the order of the registry.
+/// theta in registry order.
 FireParameters fire_parameters(const double* const* theta, int64_t H, double L0,
                                double negative_slope) {
   return {theta[2], theta[3], theta[4], theta[5], *theta[0], *theta[1], H, L0, negative_slope};

@@ -1,5 +1,5 @@
 #pragma once
-// Priors of family fire: what attention reads of them, and what forms it.
+// Priors of family fire: what attention reads, and the operations that compute it.
 
 #include "ops/mechanisms/operation.h"
 #include "priors/fire.h"
@@ -8,8 +8,8 @@ namespace bamtrain {
 
 struct FireBiasGradients {
   Tensor dfire;  // (H, kFireSegments, 2) f64: the sums of db and of db u
-  // (B, H, T) P: sums of db slope u and of db slope psi_dc, of the logits of which a token is the
-  // later: all of a query's where attention is causal
+  // (B, H, T) P: sums of db slope u and of db slope psi_dc over the logits whose later token this
+  // is: all of a query's logits if attention is causal
   Tensor dfire_u, dfire_psi;
 
   template <class X, class F>
@@ -28,14 +28,14 @@ struct FireBiasGradients {
   static int64_t cuda_partial(const AttentionShape& s);
 };
 
-/// Family fire's functions in the form that attention reads (priors/fire.h). For a query and a key
-/// of which the later, the query where attention is causal, is at position p of its document,
+/// The functions of family fire in the form that attention reads (priors/fire.h). p is the position
+/// in its document of the later token of query and key: the query if attention is causal.
 /// u = psi[|i - j|] inverse[p] and b = slope[h][s] u + offset[h][s], where segment s holds the
 /// distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
 struct FireTables {
   Tensor psi, psi_dc;    // (>= T) P: psi by distance, and its derivative with respect to c
   Tensor inverse;        // (>= T) P: 1 / N, by position
-  Tensor ends;           // (>= T, kFireHidden) i32, ascending; past every distance where unused
+  Tensor ends;           // (>= T, kFireHidden) i32, ascending; beyond every distance if unused
   Tensor slope, offset;  // (H, kFireSegments) P
 
   template <class X, class F>
@@ -51,7 +51,7 @@ struct FireTables {
 struct FireBias {
   using Gradients = FireBiasGradients;
   FireTables tables;
-  Tensor positions;  // (B, T) i32: of a token in its document
+  Tensor positions;  // (B, T) i32: a token's position in its document
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -95,7 +95,7 @@ struct FireBackward {
   static constexpr const char* kName = "fire_backward";
   TensorList dtheta;
   FireBiasGradients g;
-  Tensor positions;  // those of FireBias
+  Tensor positions;  // as in FireBias
   TensorList theta;
   double L0 = 0;
   double negative_slope = 0;

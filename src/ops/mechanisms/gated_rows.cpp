@@ -9,7 +9,7 @@ namespace bamtrain {
 
 namespace {
 
-/// What a rule reads of a row.
+/// What a rule reads for one row.
 template <class Rule>
 struct RowGates {
   int64_t keys;  // visible

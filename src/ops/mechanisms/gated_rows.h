@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of rows from gates: see scales/gated_rows.h.
+// Per-row numbers computed from gates: see scales/gated_rows.h.
 
 #include "ops/mechanisms/operation.h"
 #include "scales/gated_rows.h"
@@ -10,18 +10,17 @@ namespace bamtrain {
 struct GatedUse {
   GatedRule rule;
   FormulaConstants constants = {};
-  int64_t first_head = 0;  // in the heads before it the number is 1
+  int64_t first_head = 0;  // earlier heads have the number 1
 };
 
 struct GatedRowsForward {
   static constexpr const char* kName = "gated_rows_forward";
-  Tensor
-      rows;  // (B, H, T) P or f64; its rows may be strided in host memory, those of gates anywhere
-  Tensor gates;      // (B, T, kGates H) A: of the rule's first gate, then of the next
-  Tensor first_key;  // (B, T) i32, negative where keys of the past are among them (Attention)
+  Tensor rows;   // (B, H, T) P or f64; rows may be strided in host memory
+  Tensor gates;  // (B, T, kGates H) A: the rule's first gate, then the next; rows may be strided
+  Tensor first_key;  // (B, T) i32, as in Attention: negative for keys of the past
   GatedUse use;
-  TensorList bias;       // what is added to the gates, (H) P each, or nothing
-  Tensor last_key = {};  // Attention's
+  TensorList bias;       // added to the gates, (H) P each; may be empty
+  Tensor last_key = {};  // as in Attention
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -38,8 +37,8 @@ struct GatedRowsForward {
 
 struct GatedRowsBackward {
   static constexpr const char* kName = "gated_rows_backward";
-  Tensor dgates;     // shaped as gates
-  TensorList dbias;  // P +=, as bias
+  Tensor dgates;     // shape of gates
+  TensorList dbias;  // P +=, like bias
   Tensor drows;      // (B, H, T) P
   Tensor gates, first_key;
   GatedUse use;

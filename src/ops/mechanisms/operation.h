@@ -7,36 +7,37 @@
 //   void on_host(const HostScratch&) const;         in fp64 on parameters of any dtype: NAME.cpp
 //   void in_reference() const;             as the mathematics is written: ops/reference/NAME.cpp
 //   void on_cuda(const cuda::CudaWork&) const;   its launcher: ops/cuda/NAME.cpp
-//   static int64_t cuda_scratch(const WorkspaceShape&);  doubles that it takes, where it takes any
+//   static int64_t cuda_scratch(const WorkspaceShape&);  optional: doubles of scratch
 //
-// and a place in the list of all.h: what runs, checks, counts and times operations knows it from
-// there. The conventions of ops/ops.h hold. theta: a mechanism's parameters, (H) or (H, values) P
-// each, in the order of its parameters(). dtheta likewise, P +=, empty where a parameter is not
-// trained. Formulas are evaluated in fp64.
+// and an entry in the list of all.h, from which generic code runs, checks, counts and times
+// operations. The conventions of ops/ops.h hold. theta: a mechanism's parameters, (H) or
+// (H, values) P each, in the order of its parameters(). dtheta: likewise, P +=; empty if a
+// parameter is not trained. Formulas are evaluated in fp64.
 //
-// A bias that attention reads is another such struct, beside the operations that form it, with its
-// Gradients. Both have
+// A bias that attention reads is another such struct, next to the operations that compute it, with
+// its Gradients. Both have
 //
 //   static void each(X& x, F&& f);                         f(name, tensor)
 //   void plan(const AttentionShape&, Dtype P, Add&& add);  add(name, &tensor, dtype, dims)
-//   void on_cuda(kernels::BiasInputs&) const;              of gradients BiasOutputs
+//   void on_cuda(kernels::BiasInputs&) const;              BiasOutputs for gradients
 //
-// the bias what the reference reads, one logit at a time:
+// The bias also has what the reference reads, one logit at a time:
 //
 //   double in_reference(const LogitPlace&) const;
 //   void adjoint_in_reference(const Gradients&, const LogitPlace&, double db) const;  adds to them
 //
-// the bias whether it reads queries and keys, to whose gradients it then adds (all.h):
+// The bias may also have the following if it reads queries and keys; it then adds to their
+// gradients (all.h):
 //
 //   static constexpr bool kReadsContent = true;
 //
-// and gradients, where there is anything to say, the floats of scratch that CUDA's backward pass
-// takes for them, and what its kernels do not serve (THROWS: Error (config)):
+// Gradients may also have the floats of scratch that CUDA's backward pass needs for them, and a
+// check for shapes that its kernels do not support (throws Error (config)):
 //
 //   static int64_t cuda_partial(const AttentionShape&);
 //   static void check_on_cuda(const WorkspaceShape&);
 //
-// all.h lists it, and its forms.
+// all.h lists the bias and its forms.
 
 #include <cstdint>
 

@@ -21,7 +21,7 @@ const LengthKind& kind_of(const ScaleUse& scale) {
 
 }  // namespace
 
-/// t depends on (h, n) alone: it is formed once per length, then looked up.
+/// t depends only on (h, n): computed once per n, then looked up.
 void ScaleForward::on_host(const HostScratch& s) const {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   const LengthKind& kind = kind_of(use);
@@ -47,7 +47,7 @@ void ScaleForward::on_host(const HostScratch& s) const {
   });
 }
 
-/// dt is summed by n first, in order.
+/// dt is first summed by n, in order.
 void ScaleBackward::on_host(const HostScratch& s) const {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
   require(s.by_length && H * (T + 1) <= s.by_length.size(), "a scale no larger than was planned");

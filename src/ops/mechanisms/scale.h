@@ -1,5 +1,5 @@
 #pragma once
-// The logit scale: t of each row, by its kinds, but for adaptive, whose are gated_rows.h.
+// The logit scale: t of each row. Operations of all kinds but adaptive, which is in gated_rows.h.
 
 #include "ops/mechanisms/operation.h"
 #include "scales/scale.h"
@@ -10,16 +10,16 @@ namespace bamtrain {
 struct ScaleUse {
   const ScaleInfo& info;
   const FormulaConstants& constants;
-  int64_t first_head = 0;  // t = 1 in the heads before it
+  int64_t first_head = 0;  // t = 1 in earlier heads
 };
 
 struct ScaleForward {
   static constexpr const char* kName = "scale_forward";
-  Tensor scale;      // (B, H, T) P: t of row i, by the number of keys that it sees
-  Tensor first_key;  // (B, T) i32, negative where keys of the past are among them (Attention)
+  Tensor scale;      // (B, H, T) P: t of row i, by its number of visible keys
+  Tensor first_key;  // (B, T) i32, as in Attention: negative for keys of the past
   ScaleUse use;
   TensorList theta;
-  Tensor last_key = {};  // Attention's
+  Tensor last_key = {};  // as in Attention
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -36,7 +36,7 @@ struct ScaleForward {
 struct ScaleBackward {
   static constexpr const char* kName = "scale_backward";
   TensorList dtheta;
-  Tensor dscale, first_key;  // as above
+  Tensor dscale, first_key;  // as in ScaleForward
   ScaleUse use;
   TensorList theta;
   Tensor last_key = {};
@@ -55,11 +55,11 @@ struct ScaleBackward {
   static int64_t cuda_scratch(const WorkspaceShape& w);
 };
 
-/// t by scales/entropy.h; 1 in the heads before first_head.
+/// t by scales/entropy.h; 1 in heads before first_head.
 struct EntropyScale {
   static constexpr const char* kName = "entropy_scale";
   Tensor scale;    // (B, H, T) P
-  Tensor entropy;  // (B, H, T) P, which may be the same memory
+  Tensor entropy;  // (B, H, T) P; may share memory with scale
   int64_t first_head = 0;
 
   template <class X, class F>

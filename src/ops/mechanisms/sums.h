@@ -1,5 +1,5 @@
 #pragma once
-// Priors of family sums: what forms their numbers of tokens.
+// Priors of family sums: the operations that compute their per-token numbers.
 
 #include "ops/mechanisms/tokens.h"
 
@@ -8,10 +8,10 @@ namespace bamtrain {
 /// S_t = before + u_0 + ... + u_t, u = softplus(gates + bias).
 struct SumsForward {
   static constexpr const char* kName = "sums_forward";
-  Tensor sums;         // (B, H, T) f64; rows may be strided, here and of gates
+  Tensor sums;         // (B, H, T) f64; rows may be strided, as may those of gates
   Tensor gates;        // (B, T, H) A
   Tensor bias;         // (H) P
-  Tensor before = {};  // (B, H, 1) f64, which may be strided. Empty: 0
+  Tensor before = {};  // (B, H, 1) f64, may be strided; empty: 0
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -29,10 +29,10 @@ struct SumsForward {
   void on_cuda(const cuda::CudaWork& work) const;
 };
 
-/// du_t is the sum of dsums from t on.
+/// du_t is the sum of dsums from t to the end.
 struct SumsBackward {
   static constexpr const char* kName = "sums_backward";
-  Tensor dgates;  // shaped as gates
+  Tensor dgates;  // shape of gates
   Tensor dbias;   // (H) P +=
   Tensor dsums;   // (B, H, T) P
   Tensor gates, bias;

@@ -1,5 +1,5 @@
 #pragma once
-// Priors of family table: what attention reads of them, and what forms it.
+// Priors of family table: what attention reads, and the operations that compute it.
 
 #include "ops/mechanisms/operation.h"
 #include "priors/prior.h"
@@ -7,8 +7,8 @@
 namespace bamtrain {
 
 struct TableBiasGradients {
-  // (H, AttentionShape::distances()) P, by distance as TableBias: sums of db over the diagonals of
-  // all sequences
+  // (H, AttentionShape::distances()) P, indexed as TableBias::table: sums of db over the diagonals
+  // of all sequences
   Tensor dtable;
 
   template <class X, class F>
@@ -22,10 +22,10 @@ struct TableBiasGradients {
   void on_cuda(kernels::BiasOutputs& g) const;
   static int64_t cuda_partial(const AttentionShape& s);
 };
-/// b_ij = table[h][i - j]; of attention that is not causal table[h][n - 1 + i - j].
+/// b_ij = table[h][i - j], or table[h][n - 1 + i - j] if attention is not causal.
 struct TableBias {
   using Gradients = TableBiasGradients;
-  Tensor table;  // (H, >= past + T) P, its rows of one piece; not causal: (H, 2n - 1), n >= T
+  Tensor table;  // (H, >= past + T) P, contiguous rows; not causal: (H, 2n - 1), n >= T
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -45,10 +45,10 @@ struct PriorUse {
   const PriorInfo& info;
   int form = 0;            // TableFamily::form
   double gain = 1;         // TableFamily::gain
-  bool two_sided = false;  // a table's distances are -(T - 1) .. T - 1, and not 0 .. T - 1
+  bool two_sided = false;  // the table's distances are -(T - 1) .. T - 1, not 0 .. T - 1
   double asymmetry = 0;    // TableFamily::asymmetry
 
-  /// Of a table (H, distances).
+  /// The shape of a table (H, distances).
   TableShape shape(const Tensor& table) const {
     const int64_t n = table.shape[1];
     return {table.shape[0], n, form, gain, two_sided ? -(n - 1) / 2 : 0, asymmetry};

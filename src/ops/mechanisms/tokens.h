@@ -1,15 +1,15 @@
 #pragma once
-// Biases by a formula of one number per token (priors/formula.h): what attention reads of them.
-// What forms the numbers is of their families.
+// Biases computed by a formula from one number per token (priors/formula.h): what attention reads.
+// The families of priors compute the numbers.
 
 #include "ops/mechanisms/operation.h"
 #include "priors/formula.h"
 
 namespace bamtrain {
 
-/// The gradient with respect to n_t as a key's and as a query's. With Formula::difference the
-/// latter is the row's sum of -db, which is 0 but for what the rounding of `out` leaves there: the
-/// keys' part holds that too, and sums of both are free of it.
+/// The gradient with respect to n_t, as a key and as a query. With Formula::difference the query's
+/// part is the row's sum of -db. It is 0 except for the error that the rounding of `out` leaves.
+/// The keys' part contains the same error, so sums of both are free of it.
 struct TokenBiasGradients {
   Tensor dnumbers;  // (B, H, T) P
 
@@ -23,7 +23,7 @@ struct TokenBiasGradients {
   }
   void on_cuda(kernels::BiasOutputs& g) const;
 };
-/// b_ij of n_i and n_j.
+/// b_ij as a function of n_i and n_j.
 struct TokenBias {
   using Gradients = TokenBiasGradients;
   Tensor numbers;  // (B, H, past + T) f64: n

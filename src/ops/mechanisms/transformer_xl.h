@@ -1,18 +1,18 @@
 #pragma once
-// Transformer-XL's bias (Dai et al. 2019; DAPE, appendix F), which reads queries and keys beside
-// their product:
+// Transformer-XL's bias (Dai et al. 2019; DAPE, appendix F). It reads queries and keys beyond their
+// product:
 //
 //   b_ij = (<q_i + w, r_d> + <u, k_j>) / sqrt(D),  d = i - j
 //
-// with a vector r by head and distance, u and w by head. What forms r is of the prior.
+// with a vector r per head and distance, and u and w per head. The prior computes r.
 
 #include "ops/mechanisms/operation.h"
 
 namespace bamtrain {
 
-/// The bias adds its own to AttentionGradients::dq and dk too.
+/// The bias also adds its gradients to AttentionGradients::dq and dk.
 struct RelativeBiasGradients {
-  Tensor dr;      // (AttentionShape::distances(), H, D) P, by distance as r
+  Tensor dr;      // (AttentionShape::distances(), H, D) P, indexed as r
   Tensor du, dw;  // (H, D) P
 
   template <class X, class F>
@@ -33,8 +33,8 @@ struct RelativeBiasGradients {
 struct RelativeBias {
   using Gradients = RelativeBiasGradients;
   static constexpr bool kReadsContent = true;
-  // (>= past + T, H, D) P, contiguous: by distance. Of attention that is not causal (2n - 1, H, D),
-  // n >= T: n - 1 + i - j
+  // (>= past + T, H, D) P, contiguous, indexed by distance. If attention is not causal: (2n - 1, H,
+  // D), n >= T, indexed by n - 1 + i - j
   Tensor r;
   Tensor u, w;  // (H, D) P
 

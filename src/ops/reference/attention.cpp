@@ -20,12 +20,13 @@ void bias_adjoint(const AttentionGradients& g, const Attention& a, const LogitPl
       a.bias);
 }
 
-/// What a row's logits give to its scores and to its bias. Adjoints of mix and bias add to ds.
+/// Gradients of a row's scores and bias. The adjoints of mix and bias add to ds.
 struct RowGradients {
   std::vector<double> ds, db;
 };
 
-/// Where heads are mixed db becomes the gradient of the bias itself, and ds that of all it reaches.
+/// With a mix of heads, turns db into the gradient of the bias itself, and adds to ds the gradients
+/// of all scores.
 void mix_adjoint(const AttentionGradients& g, const Attention& a,
                  const std::vector<AttentionRow>& heads, std::vector<RowGradients>& of) {
   for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
@@ -85,8 +86,8 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
   const int64_t K = a.k.shape[2], group = H / K;
   const double root = 1 / a.content_divisor<double>();
   require(a.past() == 0, "a backward pass over all rows");
-  // By what was saved, roundings of `out` included; but for a mix and for biases that read queries
-  // and keys, whose gradients are sums over rows of dz that sum to zero.
+  // Uses the saved values, including the rounding of `out`. Not for a mix or biases that read
+  // queries and keys: their gradients are sums over rows of dz that sum to zero.
   const bool by_out =
       a.normalizer.form.kind == NormalizerKind::softmax && !a.mix && !reads_content(a.bias);
   for (int64_t batch = 0; batch < B; ++batch) {

@@ -9,7 +9,7 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
 void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                                   const AttentionSaved& saved, const Attention& a);
 void reference_attention_entropy(Tensor entropy, const Attention& a);
-/// Of weights that are formed anew.
+/// Of recomputed weights.
 void reference_attention_statistics(Tensor entropy, Tensor nonzero_keys, const Attention& a);
 
 }  // namespace bamtrain

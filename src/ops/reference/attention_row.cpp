@@ -6,12 +6,12 @@ namespace bamtrain {
 
 namespace {
 
-/// b of a row and a key of whichever kind `a` has.
+/// b of a row and a key, for the kind of bias that `a` has.
 double bias_at(const Attention& a, const LogitPlace& p) {
   return std::visit([&p](const auto& bias) { return bias.in_reference(p); }, a.bias);
 }
 
-/// But for a mix and the logits.
+/// Everything except the mix and the logits.
 AttentionRow row_of_head(const Attention& a, int64_t batch, int64_t h, int64_t i) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t kh = h / (H / a.k.shape[2]);

@@ -19,7 +19,7 @@ inline const int32_t* i32(const Tensor& t) { return t.ptr<int32_t>(); }
 using dual::Dual;
 using Duals = std::vector<Dual>;
 
-/// What the parameters say of head h of H: (H) or (H, values) each, one after another.
+/// The parameters of head h of H: (H) or (H, values) each, concatenated.
 inline Duals parameters_of_head(std::span<const Tensor> theta, int64_t h, int64_t H) {
   Duals own;
   for (const Tensor& t : theta) {
@@ -29,7 +29,8 @@ inline Duals parameters_of_head(std::span<const Tensor> theta, int64_t h, int64_
   return own;
 }
 
-/// dtheta += the derivative of `f`, a number of a head's parameters, with respect to each of them.
+/// dtheta += the derivative of `f`, a scalar function of a head's parameters, with respect to each
+/// of them.
 template <class F>
 void add_gradient(std::span<const Tensor> dtheta, std::span<const Tensor> theta, int64_t h,
                   int64_t H, F&& f) {
@@ -46,12 +47,12 @@ void add_gradient(std::span<const Tensor> dtheta, std::span<const Tensor> theta,
   }
 }
 
-/// Gate (b, t, column) of a (B, T, columns).
+/// Gate (b, t, column) of a (B, T, columns) tensor.
 inline double& gate(const Tensor& gates, int64_t b, int64_t t, int64_t column) {
   return f64(gates)[b * gates.stride[0] + t * gates.stride[1] + column * gates.stride[2]];
 }
 
-/// n_i of row i of sequence b, whose keys are first_key .. last_key, or i where that is not there.
+/// n_i of row i of sequence b, whose keys are first_key .. last_key, or .. i if last_key is empty.
 inline int64_t visible_key_count(const Tensor& first_key, const Tensor& last_key, int64_t b,
                                  int64_t i) {
   const int64_t at = b * first_key.shape[1] + i;

@@ -13,14 +13,14 @@ namespace {
 
 double key_gate(const LogitPlace& p, int64_t k) { return 1 / (1 + std::exp(-p.s[k - p.first])); }
 
-/// Between which columns of E (D, n) the key's position lies, and how far from the first.
+/// The columns of E (D, n) between which the key's position lies, and the weight of the second.
 struct Position {
-  bool counts;  // below the last column
+  bool counts;  // the count is below the last column
   int64_t low, high;
-  double share;  // of the second
+  double share;  // weight of column `high`
 
   Position(const LogitPlace& p, int64_t n) {
-    double sum = 0;  // gates are positive: at the cap it is known
+    double sum = 0;  // gates are positive: once at the cap, the sum stays there
     for (int64_t k = p.own(); k >= p.j && sum < static_cast<double>(n - 1); --k)
       sum += key_gate(p, k);
     counts = sum < static_cast<double>(n - 1);

@@ -1,12 +1,12 @@
 #pragma once
-// Numbers with a derivative: the reference's formulas are written once, and what they say about
-// their gradient follows from them.
+// Dual numbers (value and derivative): the reference's formulas are written once, and their
+// gradients follow.
 
 #include <cmath>
 
 namespace bamtrain::dual {
 
-/// x, and dx/dp for one parameter p of the caller's choice.
+/// x, and dx/dp for one parameter p that the caller chooses.
 struct Dual {
   double x = 0, d = 0;
   Dual() = default;
@@ -27,14 +27,14 @@ inline Dual tanh(Dual a) {
   const double t = std::tanh(a.x);
   return {t, (1 - t * t) * a.d};
 }
-/// The derivative at 0 is 0, between those of its sides.
+/// The derivative at 0 is 0, between those of the two sides.
 inline Dual abs(Dual a) { return {std::abs(a.x), a.x > 0 ? a.d : a.x < 0 ? -a.d : 0}; }
-/// a^b for a >= 0; 0^b is 0 and depends on nothing.
+/// a^b for a >= 0; 0^b is the constant 0.
 inline Dual pow(Dual a, Dual b) {
   if (a.x == 0) return 0;
   return exp(b * log(a));
 }
-/// log(1 + exp(a)), the larger exponential taken out of the sum.
+/// log(1 + exp(a)), with the larger exponential factored out.
 inline Dual softplus(Dual a) { return a.x > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
 
 }  // namespace bamtrain::dual

@@ -14,7 +14,7 @@ using namespace reference;
 
 namespace {
 
-/// The parameters of a layer, of which one may carry the derivative.
+/// The parameters of a layer, one of which may carry the derivative.
 struct FireNumbers {
   Dual c, m;
   Duals w1, b1, w2, b2;  // w2: (H, kFireHidden)
@@ -29,7 +29,7 @@ struct FireNumbers {
       of[p]->assign(f64(t), f64(t) + t.size());
     }
   }
-  /// In the order of theta.
+  /// Element i of parameter p, in the order of theta.
   Dual& number(size_t p, int64_t i) {
     Duals* const of[] = {&w1, &b1, &w2, &b2};
     return p == 0 ? c : p == 1 ? m : (*of[p - 2])[static_cast<size_t>(i)];
@@ -41,7 +41,7 @@ struct FireNumbers {
     const Dual x = i < threshold.x ? threshold : Dual(i);
     return log(abs(c) * x + 1) + 1e-6;
   }
-  /// Where hidden units turn on or off, u > 0, ascending.
+  /// The u > 0 at which hidden units turn on or off, ascending.
   std::vector<double> kinks() const {
     std::vector<double> found;
     for (size_t k = 0; k < w1.size(); ++k) {
@@ -56,7 +56,8 @@ struct FireNumbers {
     const double low = s == 0 ? 0 : kinks[s - 1];
     return s == kinks.size() ? low + 1 : (low + kinks[s]) / 2;
   }
-  /// f of head h where the same units are on as at `u`, infinite: none is; slope and offset.
+  /// Slope and offset of f of head h, with the units active that are active at `u`; infinite: no
+  /// unit is active.
   std::pair<Dual, Dual> line(int64_t h, double u) const {
     Dual slope = 0, offset = b2[static_cast<size_t>(h)];
     for (size_t k = 0; k < w1.size(); ++k) {
@@ -105,7 +106,7 @@ void FireBackward::in_reference() const {
   const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
   FireNumbers f(theta, negative_slope);
   const std::vector<double> kinks = f.kinks();
-  /// Of the bias with the normalisers as they are: sums of db times slope u + offset.
+  /// The bias's contribution for constant normalisers: sums of db times slope u + offset.
   const auto of_network = [&] {
     Dual sum;
     for (int64_t h = 0; h < H; ++h) {
@@ -148,7 +149,7 @@ namespace {
 
 struct FireLogit {
   double u, psi_dc, slope, b;
-  int64_t segment;  // of (H, kFireSegments)
+  int64_t segment;  // index in (H, kFireSegments)
 
   FireLogit(const FireBias& bias, const LogitPlace& p) {
     const FireTables& f = bias.tables;

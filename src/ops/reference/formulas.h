@@ -6,7 +6,7 @@
 
 namespace bamtrain::reference {
 
-/// b of a row's number, a key's and their distance.
+/// b from the row's number, the key's number and their distance d.
 dual::Dual formula_of(Difference, dual::Dual row, dual::Dual key, double d);
 dual::Dual formula_of(LogSquare, dual::Dual row, dual::Dual key, double d);
 

@@ -9,7 +9,7 @@ using namespace reference;
 
 namespace {
 
-/// The number of (b, t, h), or its derivative with respect to gate `by`; none with respect to -1.
+/// The number of (b, t, h), with its derivative with respect to gate `by`; -1: no derivative.
 template <class Operation>
 Dual number_at(const Operation& of, int64_t b, int64_t t, int64_t h, int64_t H, int64_t by) {
   const int64_t keys = visible_key_count(of.first_key, of.last_key, b, t);

@@ -1,6 +1,6 @@
 #pragma once
-// The operations of mechanisms in fp64, as the mathematics is written: no formula, and no adjoint,
-// is shared with those of the fast backends.
+// The operations of mechanisms in fp64, as the mathematics is written. No formula and no adjoint is
+// shared with the fast backends.
 
 #include "ops/mechanism_ops.h"
 

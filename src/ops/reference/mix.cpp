@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kSlope = 0.01;
 
-/// What the network reads, and its hidden layer before the activation.
+/// The network's input, and its hidden layer before the activation.
 struct Inside {
   std::vector<double> u, hidden;
 

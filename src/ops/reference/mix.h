@@ -7,16 +7,17 @@
 
 namespace bamtrain {
 
-/// Numbers of all heads, (H) each.
+/// One number per head, (H).
 using OfHeads = std::vector<double>;
 
-/// The biases that take the place of B, from the scores x.
+/// The biases that replace B, from the scores x.
 OfHeads reference_mix(const HeadMix& mix, const OfHeads& x, const OfHeads& B);
 
 struct MixAdjoint {
   OfHeads dx, dB;
 };
-/// At db, the gradient with respect to the biases; adds to those of the network.
+/// The adjoint at db, the gradient with respect to the biases. Adds to the gradients of the
+/// network.
 MixAdjoint reference_mix_adjoint(const HeadMixGradients& g, const HeadMix& mix, const OfHeads& x,
                                  const OfHeads& B, const OfHeads& db);
 

@@ -11,7 +11,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-/// A row: the logits of the keys that it sees.
+/// A row: the logits of its visible keys.
 struct Logits {
   const Attention& a;
   int64_t h;
@@ -23,7 +23,7 @@ struct Logits {
   }
 };
 
-/// Softmax over the keys that `kept` names; its level.
+/// Softmax over the keys with `kept` set, and its lse.
 RowWeights softmax_over(const Doubles& z, const std::vector<bool>& kept) {
   RowWeights w;
   double m = -INFINITY, sum = 0;
@@ -37,7 +37,7 @@ RowWeights softmax_over(const Doubles& z, const std::vector<bool>& kept) {
   return w;
 }
 
-/// dz = u (dp - D), D the mean of dp weighed with u, which it returns.
+/// dz = u (dp - D), where D is the mean of dp weighted by u. Returns D.
 double centre(Doubles& dz, const Doubles& u, const Doubles& dp) {
   double total = 0, weighted = 0;
   for (size_t j = 0; j < u.size(); ++j) {
@@ -53,7 +53,7 @@ double sigmoid(double z) {
   return z > 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
 }
 
-// Of every normalizer N: weights_of(N(), l), and adjoint_of(N(), l, w, dp) of rows whose weights w
+// Every normalizer N has weights_of(N(), l), and adjoint_of(N(), l, w, dp) for rows whose weights w
 // depend on the logits.
 
 // --- softmax -------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ RowAdjoint adjoint_of(Softmax, const Logits&, const RowWeights& w, const Doubles
 
 // --- entmax --------------------------------------------------------------------------------------
 
-/// x_j of p_j = w [x_j]_+^(1/a) for the weight w of the largest logit m; wa = w^a.
+/// x_j of p_j = w [x_j]_+^(1/a), where w is the weight of the largest logit m; wa = w^a.
 double entmax_root(double m, double z, double wa, double a) {
   return z == m ? 1 : 1 - a * (m - z) / wa;
 }
@@ -78,13 +78,13 @@ double entmax_weight(double x, double w, double a) {
   return x > 0 ? w * std::pow(x, 1 / a) : x <= 0 ? 0 : x;
 }
 
-/// The weight of the largest logit by halving [1/n, 1].
+/// The weight of the largest logit, by bisection of [1/n, 1].
 RowWeights weights_of(Entmax, const Logits& l) {
   const double a = l.alpha() - 1;
   RowWeights w;
   w.level = *std::max_element(l.z.begin(), l.z.end());
   double low = 1 / static_cast<double>(l.z.size()), high = 1;
-  Doubles near;  // the others have no weight whatever the largest is, at most 1
+  Doubles near;  // all other keys have zero weight, whatever the largest weight (at most 1)
   std::copy_if(l.z.begin(), l.z.end(), std::back_inserter(near),
                [&](double x) { return !(entmax_root(w.level, x, 1, a) <= 0); });
   const auto sum_at = [&](double weight) {
@@ -108,7 +108,7 @@ RowWeights weights_of(Entmax, const Logits& l) {
   return w;
 }
 
-/// u of entmax: p^(2 - alpha), bounded as normalizers/entmax.h says.
+/// u of entmax: p^(2 - alpha), bounded as in normalizers/entmax.h.
 double entmax_slope(double p, double alpha) {
   if (p <= 0) return 0;
   if (alpha <= 2) return std::pow(p, 2 - alpha);
@@ -138,7 +138,7 @@ RowWeights weights_of(Topk, const Logits& l) {
   const int64_t k = l.a.normalizer.form.keys.of(l.keys(), l.a.k.shape[1]);
   std::vector<size_t> order(z.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // NaN first: it reaches the row.
+  // NaN first: it must reach the row.
   std::stable_sort(order.begin(), order.end(), [&z](size_t i, size_t j) {
     return std::isnan(z[i]) ? !std::isnan(z[j]) : z[i] > z[j];
   });
@@ -170,8 +170,8 @@ RowWeights weights_of(StickBreaking, const Logits& l) {
   return w;
 }
 
-/// d log p_m / dz_j = 1 - sigmoid(z_m) for j = m, and -sigmoid(z_j) for j between m and the row's
-/// own.
+/// d log p_m / dz_j is 1 - sigmoid(z_m) for j = m, and -sigmoid(z_j) for j between m and the row's
+/// own key.
 RowAdjoint adjoint_of(StickBreaking, const Logits& l, const RowWeights& w, const Doubles& dp) {
   const Doubles& z = l.z;
   RowAdjoint r;

@@ -86,7 +86,7 @@ class ReferenceBackend final : public HostBackend {
 
   void convert(Tensor dst, Tensor src) override { std::copy_n(f64(src), src.size(), f64(dst)); }
 
-  /// With 11 more bits than those that sum in fp64.
+  /// Sums in long double: 11 bits more than backends that sum in fp64.
   void sum(Tensor total, Tensor x) override {
     long double sum = *f64(total);
     for (int64_t i = 0; i < x.size(); ++i) sum += f64(x)[i];

@@ -1,7 +1,7 @@
 #pragma once
-// The reference backend: every operation in fp64, one row and one logit at a time, in the order in
-// which the mathematics is written. Finite differences and the fast backends are tested against it.
-// It is single-threaded and slow, and stays so.
+// The reference backend: every operation in fp64, one row and one logit at a time, in the order of
+// the mathematics. Finite differences and the fast backends are tested against it. It is
+// single-threaded and slow by design.
 
 #include <memory>
 

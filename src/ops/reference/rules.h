@@ -7,7 +7,7 @@
 
 namespace bamtrain::reference {
 
-/// The number of a row that sees `keys` keys, from its gates u.
+/// The number of a row with `keys` visible keys, from its gates u.
 dual::Dual number_of(const Adaptive& rule, const dual::Dual* u, int64_t keys);
 
 }  // namespace bamtrain::reference

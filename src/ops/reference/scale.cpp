@@ -61,7 +61,7 @@ Dual reference::number_of(const Adaptive& rule, const Dual* u, int64_t keys) {
          softplus(u[0]) * pow(std::log(static_cast<double>(keys) + 1), rule.g * tanh(u[1]));
 }
 
-/// Velickovic et al. 2025: a polynomial of the entropy above 0.5 nats where it exceeds 1.
+/// Velickovic et al. 2025: above 0.5 nats, the larger of 1 and a polynomial of the entropy; else 1.
 void EntropyScale::in_reference() const {
   const int64_t H = scale.shape[1], T = scale.shape[2];
   constexpr double kCoefficients[] = {-1.791, 4.917, -2.3, 0.481, -0.037};

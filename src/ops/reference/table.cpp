@@ -18,8 +18,8 @@ namespace {
 
 double power_of_two(double exponent) { return std::exp2(exponent); }
 
-/// 2^(-8/n), 2^(-16/n), ... for n = H heads where that is a power of two; else those of the next
-/// lower one, and after them the first, third, ... of the next higher one (Press et al. 2022).
+/// 2^(-8/n), 2^(-16/n), ... for n = H heads if H is a power of two. Otherwise those of the next
+/// lower power of two, then the first, third, ... of the next higher one (Press et al. 2022).
 double press_slope(int64_t h, int64_t H) {
   std::vector<double> slopes;
   int64_t n = 1;
@@ -47,11 +47,11 @@ double nape_slope(int form, int64_t h, int64_t H) {
   }
 }
 
-/// d^16 below 128^16 = 2^112 takes more than 64 bits.
+/// d^16 below 128^16 = 2^112 exceeds 64 bits.
 __extension__ using Wide = unsigned __int128;
 
-/// Of 32 buckets one per distance below 16; of the others the k-th begins at 16 * 8^(k / 16), where
-/// d^16 reaches 2^(64 + 3 k); all from 128 on share the last.
+/// 32 buckets. Distances below 16 have one each. Of the others, the k-th begins at 16 * 8^(k / 16),
+/// where d^16 reaches 2^(64 + 3 k). All distances from 128 share the last.
 size_t t5_bucket(int64_t d) {
   if (d < 16) return static_cast<size_t>(d);
   if (d >= 128) return 31;
@@ -84,7 +84,7 @@ Dual table_value(const PriorUse& prior, const Duals& theta, int64_t h, int64_t H
   unknown("prior " + name, "table.cpp");
 }
 
-/// Where distance 0 is in a table of n distances.
+/// The index of distance 0 in a table of n distances.
 int64_t middle_of(const PriorUse& prior, int64_t n) { return prior.two_sided ? (n - 1) / 2 : 0; }
 
 }  // namespace

@@ -10,7 +10,7 @@ using namespace reference;
 
 namespace {
 
-/// b of a logit, of its two numbers and their derivatives.
+/// b of a logit, from the dual numbers of its row and key.
 Dual bias_at(const TokenBias& bias, const LogitPlace& p, double of_row, double of_key) {
   const Tensor& numbers = bias.numbers;
   const double* n = f64(numbers) + p.batch * numbers.stride[0] + p.h * numbers.stride[1];
