@@ -1,5 +1,5 @@
 #pragma once
-// A terminal for tests: what runs on it, and what a person sees there.
+// A pseudo-terminal for tests: runs a process on it and shows what a person would see.
 
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@
 
 namespace bamtrain::testing {
 
-/// Everything that `child`, in a process whose session has a terminal of so many columns, prints.
+/// Everything that `child` prints, run in a process whose session has a terminal of that width.
 inline std::string on_terminal(int columns, const std::function<void()>& child) {
   winsize size = {};
   size.ws_row = 24;
@@ -32,7 +32,7 @@ inline std::string on_terminal(int columns, const std::function<void()>& child) 
   }
   std::string text;
   char piece[4096];
-  for (ssize_t n; (n = ::read(terminal, piece, sizeof piece)) > 0;) {  // an error at the end
+  for (ssize_t n; (n = ::read(terminal, piece, sizeof piece)) > 0;) {  // ends with an error
     text.append(piece, static_cast<size_t>(n));
   }
   close(terminal);
@@ -40,7 +40,7 @@ inline std::string on_terminal(int columns, const std::function<void()>& child) 
   return text;
 }
 
-/// The same of a program.
+/// The same for a program.
 inline std::string on_terminal(int columns, const std::vector<std::string>& command) {
   return on_terminal(columns, [&command] {
     std::vector<char*> argv;
@@ -51,9 +51,9 @@ inline std::string on_terminal(int columns, const std::vector<std::string>& comm
   });
 }
 
-/// A terminal that breaks its lines anew when it gets another width, as most do now. It knows what
-/// a live line uses: CR, LF, erasure of what follows the cursor, rows up. BEL stands for the
-/// moment of the other width.
+/// A terminal that re-wraps its lines when its width changes, as most do now. It knows what a live
+/// line uses: CR, LF, erasing after the cursor, moving up. BEL marks the moment of the width
+/// change.
 class Screen {
  public:
   Screen(size_t columns, size_t later_columns) : columns_(columns), later_columns_(later_columns) {}
@@ -83,11 +83,11 @@ class Screen {
     }
   }
 
-  /// Whole, however many rows each takes.
+  /// Whole lines, however many rows each takes.
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  /// Of the cursor in its line; behind what was written in the last column it is still in that row.
+  /// The cursor's row in its line. After a character in the last column, it is still in that row.
   size_t row() const { return (column_ - (behind_ ? 1 : 0)) / columns_; }
 
   void control(char what, const std::string& number) {
@@ -97,7 +97,7 @@ class Screen {
       column_ -= rows * columns_;
       return;
     }
-    // Of K, which erases one row, nothing else is left of this line in what follows.
+    // K erases one row, so this line must have nothing past that row.
     const size_t row_end = (row() + 1) * columns_;
     REQUIRE((what == 'J' || lines_[line_].size() <= row_end));
     lines_[line_].resize(column_);
@@ -107,7 +107,7 @@ class Screen {
   size_t columns_, later_columns_;
   std::vector<std::string> lines_ = {""};
   size_t line_ = 0, column_ = 0;
-  bool behind_ = false;  // the cursor stands behind a character that was just written
+  bool behind_ = false;  // a character was just written before the cursor
 };
 
 }  // namespace bamtrain::testing

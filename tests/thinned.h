@@ -1,5 +1,5 @@
 #pragma once
-// The suite that one waits for runs a part of each large grid of cases, the long tests all of it
+// The default test suite runs part of each large grid of cases; the long tests run all of it
 // (scripts/test.sh --long).
 
 #include <cstddef>
@@ -12,8 +12,8 @@ inline bool long_tests() {
   return all;
 }
 
-/// Whether place (row, column) of a grid is run: with the long tests every one, else one of `of` in
-/// each row and each column, which together hold every row and every column.
+/// Whether to run place (row, column) of a grid. Long tests run every place. Otherwise runs one in
+/// `of` of each row and each column, so that every row and every column is covered.
 inline bool is_run(size_t row, size_t column, size_t of) {
   return long_tests() || (row + column) % of == 0;
 }

@@ -153,9 +153,9 @@ TEST_CASE("pruning keeps the best one beside the newest and those whose step div
   using Steps = std::vector<int64_t>;
   for (int step = 0; step <= 100; step += 10) save(out.path(), step, step);
   CHECK(steps_after(2, 40, 50) == Steps{0, 40, 50, 80, 90, 100});
-  CHECK(steps_after(2, 40, 40) == Steps{0, 40, 80, 90, 100});  // which both keep
+  CHECK(steps_after(2, 40, 40) == Steps{0, 40, 80, 90, 100});  // kept by both rules
   CHECK(steps_after(1, 0, 40) == Steps{40, 100});
-  CHECK(steps_after(1, 0, 30) == Steps{100});  // which is not there
+  CHECK(steps_after(1, 0, 30) == Steps{100});  // step 30 does not exist
   CHECK(steps_after(1, 0, 100) == Steps{100});
   save(out.path(), 0, 0);
   CHECK(steps_after(1, 0, 0) == Steps{0, 100});

@@ -1,4 +1,4 @@
-// Checkpoints that are not what was written.
+// Checkpoints that differ from what was written.
 
 #include <nlohmann/json.hpp>
 
@@ -17,7 +17,7 @@ std::string refusal(const std::string& folder) {
   return error_of(ExitCode::checkpoint, [&] { open_checkpoint(folder); });
 }
 
-/// Replaces a file and what the manifest says of it.
+/// Replaces a file and its entry in the manifest.
 void forge(const std::string& folder, const std::string& name, const std::string& bytes) {
   write_bytes(folder + "/" + name, bytes);
   auto manifest = nlohmann::json::parse(read_bytes(folder + "/manifest.json"));

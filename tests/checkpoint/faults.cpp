@@ -1,4 +1,4 @@
-// Every operation on the disk fails once, in turn.
+// Every disk operation fails once, in turn.
 
 #include <cerrno>
 #include <cstring>
@@ -11,8 +11,8 @@ namespace bamtrain {
 namespace {
 
 struct FaultPlan {
-  int64_t first = 0;     // the number of the operation that fails, from 1
-  bool lasting = false;  // all of its kind that follow fail too
+  int64_t first = 0;     // number of the failing operation, from 1
+  bool lasting = false;  // later operations of the same kind fail too
   int error = 0;
   int64_t seen = 0;
   bool failed = false;
@@ -31,8 +31,7 @@ int fail_as_planned(FileOp op, const std::string&, const std::string&) {
   return g_fault_plan.lasting && op == g_fault_plan.op ? g_fault_plan.error : 0;
 }
 
-/// The message of the Error that the change ends in, or else its first warning; "" where it
-/// succeeds.
+/// The message of the Error that the change throws, else its first warning; "" if it succeeds.
 std::string change_with(const FaultPlan& plan, const Scenario& scenario, const std::string& out) {
   g_fault_plan = plan;
   set_file_fault(fail_as_planned);
@@ -105,7 +104,7 @@ TEST_CASE("an old checkpoint that cannot be removed is a warning, and goes with 
   prune_checkpoints(out.path(), 1, 0, std::nullopt, keep_warning);
   save(out.path(), 4, 40);
   set_file_fault(nullptr);
-  REQUIRE(g_warnings.size() == 4);  // two by each
+  REQUIRE(g_warnings.size() == 4);  // two from each
   for (const std::string& warning : g_warnings) {
     CHECK(contains(warning, "old checkpoints stay until the next save"));
     CHECK(contains(warning, std::strerror(EBUSY)));

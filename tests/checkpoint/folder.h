@@ -15,8 +15,8 @@
 
 namespace bamtrain {
 
-/// A fresh empty folder, removed with its content at the end. In memory where the system has such a
-/// place, as some tests sync files by the ten thousand.
+/// A fresh empty folder, removed with its content at the end. It is in memory where the system has
+/// such a place, as some tests sync tens of thousands of files.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -53,7 +53,7 @@ inline void write_bytes(const std::string& path, const std::string& bytes) {
   require(file.good(), "a file of the test to be written");
 }
 
-/// Names in `folder`, hidden ones too.
+/// Names in `folder`, including hidden ones.
 inline std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -63,8 +63,8 @@ inline std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// The message of the bamtrain::Error with code `code` that `f` throws; "" where it throws none or
-/// one with another code.
+/// The message of the bamtrain::Error that `f` throws; "" if it throws none or one with another
+/// code.
 template <class F>
 std::string error_of(ExitCode code, F&& f) {
   try {

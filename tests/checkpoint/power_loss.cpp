@@ -1,4 +1,4 @@
-// The process dies at every operation, in turn; with it, optionally, what was not yet on the disk.
+// The process dies before every operation, in turn. Optionally, unsynced data is lost with it.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,12 +14,13 @@
 namespace bamtrain {
 namespace {
 
-/// What a file system that promises only what fsync promises may still lose: the content of files
-/// written after their last sync, files whose folder was not synced after their creation, and
-/// renames whose folder was not synced after them (the later ones first, as journals do).
+/// What may still be lost on a file system that guarantees only what fsync guarantees:
+/// - content of files written after their last sync;
+/// - files whose folder was not synced after their creation;
+/// - renames whose folder was not synced after them (later ones first, as journals do).
 class Disk {
  public:
-  /// `op` has succeeded.
+  /// Records that `op` succeeded.
   void note(FileOp op, const std::string& path, const std::string& target) {
     const auto parent = [](const std::string& p) { return p.substr(0, p.rfind('/')); };
     if (op == FileOp::create) {
@@ -47,7 +48,7 @@ class Disk {
     }
   }
 
-  /// Undoes the last `renames` of the renames at risk, and everything else that is at risk.
+  /// Undoes the last `renames` of the renames at risk, and everything else at risk.
   void lose(size_t renames) {
     for (const auto& [name, file] : files_) {
       if (file.content_at_risk) std::filesystem::resize_file(name, 1);
@@ -70,11 +71,11 @@ class Disk {
 enum class Loss { nothing, no_rename, last_rename, all_renames };
 
 struct DeathPlan {
-  int64_t last = 0;  // the operation, counted from 1, before which the process dies
+  int64_t last = 0;  // the process dies before this operation, counted from 1
   Loss loss = Loss::nothing;
   int64_t seen = 0;
   Disk disk;
-  FileOp op = FileOp::write;  // the operation before
+  FileOp op = FileOp::write;  // the previous operation
   std::string path, target;
 };
 DeathPlan g_death_plan;
@@ -103,7 +104,7 @@ int die_as_planned(FileOp op, const std::string& path, const std::string& target
   return 0;
 }
 
-/// Runs the change in a process that dies as planned; how it ended.
+/// Runs the change in a process that dies as planned. Returns its exit code.
 int change_in_process(int64_t last, Loss loss, const Scenario& scenario, const std::string& out) {
   const pid_t child = ::fork();
   require(child >= 0, "a second process");

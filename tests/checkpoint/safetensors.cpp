@@ -23,7 +23,7 @@ struct Described {
   std::vector<int64_t> shape;
 };
 
-/// The tensors of scripts/golden/safetensors_golden.py; a tensor's index is t in `value`.
+/// The tensors of scripts/golden/safetensors_golden.py. A tensor's index is t in `value`.
 const std::vector<Described> kGolden = {
     {"model.layers.0.self_attn.q_proj.weight", Dtype::f32, {3, 5}},
     {"model.norm.weight", Dtype::bf16, {7}},
@@ -64,7 +64,7 @@ struct Memory {
   std::vector<std::string> bytes;
 };
 
-/// The golden tensors in memory of their own, as they must be, or all ones bits.
+/// Memory for the golden tensors, with their values if `filled`, else all bits set.
 Memory golden_memory(bool filled) {
   Memory m;
   m.bytes.resize(kGolden.size());
@@ -115,7 +115,7 @@ TEST_CASE("safetensors files are written byte for byte as an independent program
   }
 }
 
-/// The format in its own words, read with nothing of the code under test.
+/// Parses the format independently of the code under test.
 std::map<std::string, std::string> parse(const std::string& file) {
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length * 256 + static_cast<unsigned char>(file.at(i));

@@ -1,4 +1,4 @@
-// Files that are not what they should be: refused with a reason, or read without harm.
+// Malformed files are refused with a reason, or read without harm.
 
 #include <sys/stat.h>
 
@@ -20,7 +20,7 @@ std::string file_of(const std::string& header, size_t data) {
   return bytes + header + std::string(data, 'x');
 }
 
-/// Reads every tensor of the file at `path`; true, or false where it was refused.
+/// Reads every tensor of the file at `path`. Returns false if it was refused.
 bool readable(const std::string& path) {
   try {
     const SafetensorsFile file = SafetensorsFile::open(path);
@@ -243,7 +243,8 @@ TEST_CASE("random mutations of a header never crash and never give entries outsi
     write_bytes(path, bytes);
     accepted += readable(path);
   }
-  // Some edits keep the format (a digit of a name, a space): the loop does reach beyond the header.
+  // Some edits keep the format (a digit of a name, a space), so the loop also reaches past the
+  // header.
   CHECK(accepted > 0);
   CHECK(accepted < kRounds / 2);
 }

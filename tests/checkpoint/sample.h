@@ -1,5 +1,5 @@
 #pragma once
-// A small checkpoint whose every number tells which tag it was made with.
+// A small checkpoint whose every number identifies the tag it was made with.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ class Sample {
     count_[0] = tag;
   }
 
-  /// These point into this sample.
+  /// The result points into this sample.
   CheckpointContents contents() & {
     CheckpointContents c;
     c.model = model();
@@ -45,7 +45,7 @@ class Sample {
   std::vector<int32_t> count_ = std::vector<int32_t>(1);
 };
 
-/// Whether state, model and optimizer of `checkpoint` are all those of Sample(tag).
+/// Whether the state, model and optimizer of `checkpoint` all equal those of Sample(tag).
 inline bool holds(const Checkpoint& checkpoint, int32_t tag) {
   Sample expected(tag);
   Sample found(tag);

@@ -1,5 +1,5 @@
 #pragma once
-// Changes to a folder of checkpoints that may fail or be cut short at any point.
+// Changes to a folder of checkpoints that may fail or stop at any point.
 
 #include <algorithm>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace bamtrain {
 
-/// What saves and prunes of the scenarios have warned of.
+/// Warnings of the scenarios' saves and prunes.
 inline std::vector<std::string> g_warnings;
 inline void keep_warning(const std::string& warning) { g_warnings.push_back(warning); }
 
@@ -26,10 +26,10 @@ struct Scenario {
   std::string name;
   std::function<void(const std::string& out_dir)> prepare;
   std::function<void(const std::string& out_dir)> change;
-  std::vector<std::optional<int32_t>> before;  // tags that the newest checkpoint may have
-  int32_t after = 0;                           // the one it must have
-  std::vector<std::string> remaining;          // what the folder holds after the change
-  /// Renames, old name and new, that `prepare` leaves to the system to put on the disk.
+  std::vector<std::optional<int32_t>> before;  // tags that the newest one may have
+  int32_t after = 0;                           // its tag after the change
+  std::vector<std::string> remaining;          // the folder's content after the change
+  /// Renames (old name, new name) that `prepare` does not sync.
   std::vector<std::pair<std::string, std::string>> unsynced = {};
 
   bool before_or_after(const std::optional<int32_t>& tag) const {
@@ -98,8 +98,7 @@ inline std::vector<Scenario> scenarios() {
            {"checkpoint-00000003", "checkpoint-00000004", "checkpoint-00000005"}}};
 }
 
-/// The tag of the newest checkpoint, found without a warning; -1 where its parts do not belong
-/// together.
+/// The tag of the newest checkpoint, found without a warning; -1 if its parts do not match.
 inline std::optional<int32_t> newest_tag(const std::string& out_dir) {
   const auto checkpoint = newest_checkpoint(out_dir, no_warning);
   if (!checkpoint) return std::nullopt;
@@ -107,7 +106,7 @@ inline std::optional<int32_t> newest_tag(const std::string& out_dir) {
   return holds(*checkpoint, tag) ? tag : -1;
 }
 
-/// Whether every folder named as a checkpoint is one, not the newest alone.
+/// Opens every folder that is named as a checkpoint, not only the newest. Throws if one is invalid.
 inline bool all_valid(const std::string& out_dir) {
   for (const std::string& name : names_in(out_dir)) {
     if (checkpoint_step(name)) open_checkpoint(out_dir + "/" + name);

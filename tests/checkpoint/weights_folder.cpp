@@ -1,4 +1,4 @@
-// Weights in one file or several with an index: what is written, and which folders are refused.
+// Weights in one file, or in several with an index: what is written, and which folders are refused.
 
 #include "checkpoint/weights_folder.h"
 
@@ -35,7 +35,7 @@ std::vector<float> values_of(const WeightsFolder& weights, const std::string& na
   return values;
 }
 
-/// The tensors of `folder` are those that were written.
+/// Checks that the tensors of `folder` are those that were written.
 void check_all(const std::string& folder) {
   const Tensors written;
   const WeightsFolder weights = WeightsFolder::open(folder);
@@ -48,10 +48,10 @@ void check_all(const std::string& folder) {
   }
 }
 
-/// The index of a folder of shards; "a" and "b" are in the first, "c" and "d" in others.
+/// The index of a folder of shards: "a" and "b" are in the first shard, "c" and "d" in others.
 Json read_index(const TemporaryFolder& folder) { return Json::parse(read_bytes(folder / kIndex)); }
 
-/// The message with which `folder` is refused once its index is `index`.
+/// The message with which `folder` is refused when its index is `index`.
 std::string refused(const TemporaryFolder& folder, const Json& index) {
   write_bytes(folder / kIndex, index.dump());
   return error_of(ExitCode::checkpoint, [&] { WeightsFolder::open(folder.path()); });
@@ -99,7 +99,7 @@ TEST_CASE("each tensor's SHA-256 lies in its file") {
       SafetensorsFile::open(folder / "model-00001-of-00002.safetensors").metadata();
   CHECK(metadata.size() == 4);
   CHECK(metadata.at("format") == "pt");
-  // sha256sum of 00 00 80 3f.
+  // sha256sum of bytes 00 00 80 3f.
   CHECK(metadata.at("sha256:a") ==
         "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c");
 }
@@ -135,7 +135,7 @@ TEST_CASE("no flipped bit of a file of weights goes unnoticed") {
       ++refused;
     }
   }
-  // Those of "format": "pt" alone may: no tensor depends on it.
+  // Only flips in "format": "pt" may be harmless: no tensor depends on it.
   CHECK(harmless <= 8 * 8);
   CHECK(refused + harmless == static_cast<int>(8 * good.size()));
 }
@@ -155,7 +155,7 @@ TEST_CASE("digests of some tensors and not of others are refused") {
   metadata["sha256:b"] = of_b;
   metadata["sha256:e"] = of_b;
   CHECK(contains(message(), "tensor \"e\": expected the tensor whose SHA-256"));
-  // None at all: another's file.
+  // No digests at all: a file of another program.
   metadata.clear();
   CHECK(message().empty());
   check_all(folder.path());

@@ -1,4 +1,4 @@
-// scripts/completion/bamtrain.bash, as bash calls it.
+// scripts/completion/bamtrain.bash, called as bash calls it.
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// What is offered for the last of these words of a command line.
+/// The completions for the last word of a command line.
 Words completions(const Words& line) {
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   REQUIRE(source != nullptr);
@@ -47,7 +47,7 @@ TEST_CASE("bash completes commands, their options, topics and keys from the prog
   CHECK(offers({program, "--"}, "--dry-run"));
   CHECK_FALSE(offers({program, "eval", "--"}, "--dry-run"));
   CHECK(completions({program, "--set", "model.attention.pri"}) == Words{"model.attention.prior="});
-  for (const bool apart : {true, false}) {  // at "=", as bash does unless it was told not to
+  for (const bool apart : {true, false}) {  // bash splits words at "=", unless told not to
     const auto set = [&](const std::string& key, const std::string& value) {
       Words line = {program, "--set"};
       if (!apart) line.push_back(key + "=" + value);

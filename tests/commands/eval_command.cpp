@@ -1,4 +1,4 @@
-// `bamtrain eval` as a user calls it: what it prints, what it writes, what it refuses.
+// `bamtrain eval` as a user calls it: what it prints, writes and refuses.
 
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Lengths of the documents of the workplace's validation shard, read as bytes.
+/// Lengths of the documents in the workplace's validation shard, parsed from its bytes.
 std::vector<int64_t> document_lengths(const Workplace& w) {
   const std::string bytes = read_text(w.path("val/000.bin"));
   std::vector<int64_t> lengths;
@@ -34,7 +34,7 @@ std::vector<int64_t> document_lengths(const Workplace& w) {
   return lengths;
 }
 
-/// A run of the workplace, trained for a step, and its checkpoint.
+/// A run of the workplace, trained for one step, and its checkpoint.
 struct OneStepRun {
   Workplace w;
   nlohmann::json config = small_run(w);
@@ -62,7 +62,7 @@ struct OneStepRun {
   }
 };
 
-/// The checkpoint's copy in which every element of `tensor` is `value`.
+/// A copy of the checkpoint in which every element of `tensor` is `value`.
 std::string checkpoint_with_constant(const OneStepRun& t, const std::string& tensor, float value) {
   return testing::with_constant(t.checkpoint, t.w.path("changed"), tensor, value);
 }
@@ -165,7 +165,7 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   REQUIRE(o.code == 0);
-  int64_t documents = 0, stretches = 0;  // of 48 targets
+  int64_t documents = 0, stretches = 0;  // with 48 targets
   for (int64_t length : document_lengths(t.w)) {
     documents += length >= 49;
     stretches += (length - 1) / 48;
@@ -187,7 +187,7 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
   }
 }
 
-/// An evaluation at length 48 with these --set.
+/// An evaluation at length 48 with these --set overrides.
 Outcome evaluated(const OneStepRun& t, const std::vector<std::string>& overrides) {
   std::vector<std::string> command =
       t.command({"--lengths", "48", "--output", t.w.path("result.json")});
@@ -237,10 +237,10 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
   const nlohmann::json scaled =
       perplexity({"model.attention.prior.scaling=linear", "model.attention.prior.factor=2"});
   CHECK(scaled["windows"][0]["loss"] != plain["windows"][0]["loss"]);
-  // As wide a window as the training's length: no shorter sequence sees it.
+  // The window equals the training length, so it has no effect on shorter sequences.
   CHECK(perplexity({"model.attention.prior=rope_local"})["windows"] == plain["windows"]);
 
-  // What is not as in training is told, options that go back to their defaults too.
+  // eval prints what differs from training, including options reset to their defaults.
   const auto told = [&](const std::string& override) {
     const std::string output = evaluated(t, {override}).output, label = "not as trained: ";
     std::string lines;
@@ -323,7 +323,7 @@ TEST_CASE("eval takes other priors of layers with the same parameters from --set
   };
   const double trained = loss(R"(=["rope","bam"])");
   CHECK(loss(R"(=[{"name":"rope","theta":100},"bam"])") != trained);
-  CHECK(loss(R"(=["rope_local","bam"])") == trained);  // no shorter sequence sees the window
+  CHECK(loss(R"(=["rope_local","bam"])") == trained);  // the window hides nothing
   const auto refused = [&](const std::string& prior, const std::string& text) {
     check_refused(t, "model.attention.prior" + prior, ExitCode::config, text);
   };
@@ -366,7 +366,7 @@ TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
   CHECK(read_text(output) == former);
   CHECK(std::distance(fs::directory_iterator(t.w.path("results")), {}) == 1);
 
-  // A place that cannot be written to shows before the checkpoint is opened.
+  // An unwritable output path is reported before the checkpoint is opened.
   fs::remove_all(t.checkpoint);
   for (const std::string& place : {t.w.path("none/result.json"), t.w.path("results")}) {
     o = run(t.command({"--lengths", "16", "--output", place}), threads(1));
@@ -402,7 +402,7 @@ TEST_CASE("eval refuses values of options in one line that names the option") {
   const std::string range = "expected an integer from 1 to 16777216, found ";
   const std::string within = "; remedy: choose one within these limits";
   refused({"--lengths", "0"}, "--lengths: " + range + "0" + within);
-  refused({"--lengths", "16,99999999999999999999"},  // a passkey's may be 0
+  refused({"--lengths", "16,99999999999999999999"},  // passkey lengths may be 0
           "--lengths: expected an integer from 0 to 16777216, found 99999999999999999999" + within);
   refused({"--lengths", "16", "--last-tokens", "1e3"},
           "--last-tokens: " + range + "1e3; remedy: write a whole number in digits");
@@ -479,7 +479,7 @@ TEST_CASE("a prior whose limits the trained parameters pass is refused") {
   CHECK(o.output.find("model.safetensors: tensor \"model.layers.1.self_attn.prior.r2\": expected "
                       "values from 0.01 to 2, found 2.5 at element 0; remedy: remove --set") !=
         std::string::npos);
-  command.resize(command.size() - 2);  // the logarithm takes it
+  command.resize(command.size() - 2);  // the logarithmic kernel accepts it
   CHECK(run(command, threads(1)).code == 0);
 }
 
@@ -600,14 +600,14 @@ TEST_CASE("a final evaluation whose result cannot be written is refused before t
   CHECK(o.output.find("or move what is there elsewhere") != std::string::npos);
   CHECK_FALSE(fs::exists(w.path("out/starts.json")));
   CHECK_FALSE(fs::exists(w.path("out/metrics.jsonl")));
-  // Where nothing is evaluated the name is anybody's.
+  // Without evaluation, the name is not used.
   CHECK(run(bamtrain_command(config, {"eval.lengths=[]", "train.stop_at=1"}), threads(1)).code ==
         0);
 }
 
 TEST_CASE("tensors that are not the configuration's are named before memory is asked for them") {
   const OneStepRun t;
-  // 2^20 x 2^20 weights in each of 4,096 layers: no machine has the memory that these would take.
+  // 2^20 x 2^20 weights in each of 4,096 layers: more memory than any machine has.
   forge_state(t.checkpoint, [](nlohmann::json& state) {
     nlohmann::json& model = state["config"]["model"];
     model["layers"] = 4096;

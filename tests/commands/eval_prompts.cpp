@@ -75,7 +75,7 @@ const std::vector<json> kQuestions = {
     query("My neighbour ", {"painted", "followed the long road (again)."}, 1),
     query("The committee", {"measured", "crossed", "\u00e9\u00e9\u00e9 maps", "3"}, 2)};
 
-/// The first of the highest.
+/// The index of the first maximum.
 size_t first_best(const std::vector<double>& scores) {
   size_t best = 0;
   for (size_t i = 1; i < scores.size(); ++i) {
@@ -97,7 +97,7 @@ TEST_CASE("a result takes the place of a result alone") {
   };
   refused(asked);
   refused(model);
-  refused(t.checkpoint + "/state.json");  // has a section of the name that results begin with
+  refused(t.checkpoint + "/state.json");  // its sections include the one that results begin with
   const std::string config = t.write("config", {{{"checkpoint", {{"every", 2}}}}});
   refused(config);
   t.check_refused(run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint, "--lengths", "16",
@@ -189,14 +189,15 @@ TEST_CASE("choices are scored by the log-probabilities that requests have") {
   CHECK_FALSE(result.contains("groups"));
   CHECK(t.result("choice", file, {"--samples", "1"})["scores"]["acc_error"].is_null());
 
-  // The same in a file, and in other company, where products of other shapes may round otherwise.
+  // The answers are the same in a file. In another batch they may round differently, as matrix
+  // products have other shapes.
   t.printed("requests", asked, {"--output", t.path("answers")});
   CHECK(read_text(t.path("answers")) == printed);
   const json alone = parsed_lines(t.printed("requests", t.write("one", {requests[4]})))[0];
   CHECK(alone["logprob"].get<double>() ==
         Approx(answers[4]["logprob"].get<double>()).epsilon(1e-6));
   CHECK(alone["tokens"] == answers[4]["tokens"]);
-  // BOS, with which the documents began, is read unless it is refused.
+  // The documents begin with BOS, so the model reads it unless told otherwise.
   CHECK(parsed_lines(t.printed("requests", asked, {"--task-set", "bos=false"}))[0] != answers[0]);
 }
 
@@ -230,7 +231,7 @@ TEST_CASE("shots stand before the question, and are of another file") {
 TEST_CASE("a head of zeros knows nothing: closed forms of every task") {
   PromptedText t;
   t.checkpoint = with_constant(t.checkpoint, t.path("changed"), "lm_head.weight", 0);
-  const double nats = std::log(512.0);  // of a token
+  const double nats = std::log(512.0);  // per token
   const std::vector<json> answers = parsed_lines(t.printed(
       "requests",
       t.write("requests", {{{"context", ""}, {"continuation", "Every winter"}},
@@ -241,10 +242,10 @@ TEST_CASE("a head of zeros knows nothing: closed forms of every task") {
                                     tokenizer.encode("Her brother").size());
   for (const json& a : answers) {
     CHECK(a["logprob"].get<double>() == Approx(-nats * a["tokens"].get<double>()).epsilon(1e-6));
-    CHECK(a["is_greedy"] == false);  // id 0 is the first of equals, and <unk>
+    CHECK(a["is_greedy"] == false);  // with equal logits, id 0 wins, which is <unk>
   }
 
-  // Letters are a token each: the first is chosen always, and right where it is the answer.
+  // Letters are one token each. The first is always chosen, and is right if it is the answer.
   const auto mmlu = [](const char* subject, int answer) {
     return json{{"question", "Which?"},
                 {"subject", subject},
@@ -332,7 +333,7 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
   refused(t.eval("choice", t.write("bad", bad), output), ExitCode::data, "bad:3: gold: expected");
   refused(t.eval("choice", file, {"--output", t.path("none/result.json")}), ExitCode::io,
           t.path("none"));
-  // The others want lengths.
+  // The other tasks need lengths.
   refused(run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint}, threads(1)),
           ExitCode::usage, "eval: expected --lengths, found none");
   refused(

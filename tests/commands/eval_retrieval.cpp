@@ -1,5 +1,5 @@
-// `bamtrain eval --task passkey` and `niah` as a user calls them, of a model whose answer is known:
-// its head says the digit 1 whatever it reads.
+// `bamtrain eval --task passkey` and `niah` as a user calls them. The model's answer is known: its
+// head says the digit 1 whatever it reads.
 
 #include <algorithm>
 #include <filesystem>
@@ -76,7 +76,7 @@ struct SaysOne {
     REQUIRE(o.code == 0);
     return o.output;
   }
-  /// The text of the result.
+  /// The text of the result file.
   std::string written(const std::string& task, const Words& settings, Words more) const {
     more.insert(more.end(), {"--output", path("result.json")});
     printed(task, settings, more);
@@ -94,7 +94,7 @@ struct SaysOne {
   }
 };
 
-/// Of the prompts at each depth, those whose key is 1, or ends with it.
+/// For each depth, the share of prompts whose key is or ends with 1.
 std::vector<double> ones(const PasskeyOptions& options, const PasskeyRequest& request,
                          int64_t length) {
   std::vector<double> shares(static_cast<size_t>(request.depths));
@@ -143,7 +143,7 @@ TEST_CASE("passkeys of a model that always says 1 are right where the key is 1")
     CHECK(result["depths"][d]["depth"] == static_cast<double>(d) / 2);
     CHECK(result["depths"][d]["exact_match"].get<double>() == Approx(at_depth[d]).margin(1e-12));
   }
-  // One digit, as the training had it; what else was chosen is there.
+  // One digit, as in training; the other settings are recorded.
   CHECK(result["task"] == json({{"task", "passkey"},
                                 {"digits", 1},
                                 {"prefix_digits", 0},
@@ -158,7 +158,8 @@ TEST_CASE("passkeys of a model that always says 1 are right where the key is 1")
   CHECK(result["seed"] == 3);
   CHECK(result["step"] == 1);
 
-  // Written, it is the same; of two digits, one of which is given, the other is asked for.
+  // Generated answers give the same scores. With two digits, one of them given, the model is asked
+  // for the other.
   json written = json::parse(t.written("passkey", {"depths=3", "generate=true"}, samples));
   CHECK(written["scores"] == result["scores"]);
   written = json::parse(t.written("passkey", {"depths=3", "digits=2", "prefix_digits=1"}, samples));
@@ -188,7 +189,7 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
   const std::string whole = evaluated("0,200,300");
   const auto altered = [&](const std::function<void(ordered_json&)>& change) {
     ordered_json file = ordered_json::parse(whole);
-    for (const char* key : {"format", "digest"}) file.erase(key);  // an earlier program's
+    for (const char* key : {"format", "digest"}) file.erase(key);  // as an earlier program wrote it
     change(file);
     std::ofstream(t.path("result.json")) << file.dump(2) + "\n";
   };
@@ -203,7 +204,7 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
   CHECK(known["scores"][1]["exact_match"] == 0.123);
   altered([](auto& file) { file["scores"].erase(1); });
   CHECK(evaluated("200") == whole);
-  // Another seed, another checkpoint, other depths: nothing of the file.
+  // With another seed, checkpoint, task, tokenizer or precision, nothing in the file is reused.
   altered([](auto& file) { file["scores"][0]["exact_match"] = 0.123; });
   CHECK_FALSE(contains(evaluated("0,200,300", "1"), "0.123"));
   for (const char* key : {"weights", "task", "tokenizer", "precision"}) {
@@ -221,7 +222,7 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
     altered([&](auto& file) { file["scores"][1]["length"] = length; });
     CHECK(evaluated("0,200,300") == whole);
   }
-  // A digit that has flipped, of a file that has a digest.
+  // A changed number in a file with a digest.
   ordered_json flipped = ordered_json::parse(whole);
   flipped["scores"][1]["exact_match"] = 0.123;
   std::ofstream(t.path("result.json")) << flipped.dump(2);
@@ -238,17 +239,17 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
   CHECK(result["scores"][3]["task"] == "niah_multikey_3");
   CHECK(result["scores"][3]["length"] == 700);
   for (const json& row : result["scores"]) {
-    CHECK(row["recall"] == 0.0);  // numbers of 7 digits, and uuids
+    CHECK(row["recall"] == 0.0);  // the answers are numbers of 7 digits, and UUIDs
     CHECK(row["cells"].size() == 2);
     CHECK(row["prompts"] == 4);
-    // With RULER's 128 to come a prompt fills the length but for less than two units.
+    // RULER leaves 128 tokens for the answer. The prompt fills the rest, up to less than two units.
     CHECK(row["tokens"].get<double>() <= row["length"].get<double>() - 128);
     CHECK(row["tokens"].get<double>() > row["length"].get<double>() - 128 - 200);
   }
   CHECK(result["depths"].size() == 4);
   CHECK(result["task"]["tokens"] == 3);
 
-  // What is written is "111": lines whose references have it.
+  // The model writes "111"; some lines have references that it contains.
   write_bytes(t.path("file"), prompt_line("The old", {"111"}) + prompt_line("A", {"1", "2"}) +
                                   prompt_line("Every", {"1111"}) + prompt_line("x", {"11"}));
   const json of_file = json::parse(t.written("niah", {"file=" + t.path("file"), "tokens=3"}, {}));
@@ -261,7 +262,7 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
   CHECK(json::parse(t.written("niah", {"file=" + t.path("file"), "tokens=3"},
                               {"--samples", "1"}))["scores"][0]["recall"] == 1.0);
 
-  // RULER's own depths; another task in the same file leaves what is there.
+  // RULER's own depths. Another task keeps the results that the file already has.
   const Words few = {"--lengths", "600", "--samples", "2"};
   const std::string one = t.written("niah", {"tasks=niah_single_1", "tokens=3"}, few);
   CHECK_FALSE(json::parse(one)["scores"][0].contains("cells"));
@@ -274,7 +275,7 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
   CHECK(two["scores"][1]["recall"] == 0.123);
   CHECK(contains(t.printed("niah", {"tasks=niah_single_1", "tokens=3"}, few),
                  "niah_single_1, 2 prompts\n  length     600 "));
-  // And a call with fewer tasks those of the others.
+  // A call with fewer tasks keeps the results of the others.
   const json less = json::parse(t.written("niah", {"tasks=niah_single_1", "tokens=3"},
                                           {"--lengths", "650", "--samples", "2"}));
   REQUIRE(less["scores"].size() == 3);
@@ -295,7 +296,7 @@ TEST_CASE(
     return lines;
   };
 
-  // A digit by itself: right in the one evaluation where it is in the other.
+  // With one digit, both evaluations agree prompt by prompt.
   const Words twenty = {"--lengths", "0,300", "--samples", "20", "--seed", "3"};
   std::vector<json> lines = texts("passkey", {"depths=3"}, twenty);
   REQUIRE(lines.size() == 120);
@@ -392,7 +393,8 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
             "--lengths: expected at least one");
   t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600,100"}, ExitCode::usage,
             "--lengths: expected at least the");
-  // Where the shortest prompt takes more than half of a length each is looked at: not of so many.
+  // If the shortest prompt fills more than half of a length, eval inspects each prompt; so many
+  // would not fit in memory.
   t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600", "--samples", "1000000000000"},
             ExitCode::device, "memory of 1000000000000 prompts: expected at most");
   t.refused("niah", {"tasks=niah_single_2"}, lengths, ExitCode::usage,

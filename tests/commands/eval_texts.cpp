@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// A checkpoint of small_run after a step, whose head is zeros: every loss is log 211.
+/// A checkpoint of small_run after one step, with a zero head: every loss is log 211.
 struct Evaluated {
   Workplace w;
   std::string checkpoint, output = w.path("result.json");
@@ -56,7 +56,7 @@ struct Evaluated {
     return Json::parse(read_text(output));
   }
 
-  /// Ends with this message, and reads nothing.
+  /// Checks the exit code and that the output contains this message.
   void check_refused(const std::vector<std::string>& more, ExitCode code,
                      const std::string& text) const {
     const Outcome o = eval(more);
@@ -73,7 +73,7 @@ struct Evaluated {
   }
 };
 
-/// A row of a head of zeros, of so many targets.
+/// Checks a result row with `tokens` targets, from a zero head.
 void check_row(const Json& row, int64_t tokens) {
   INFO(row.dump());
   CHECK(row["tokens"] == tokens);
@@ -157,7 +157,7 @@ TEST_CASE("eval reads short documents whole, and writes losses by position") {
   CHECK(r["positions"]["step"] == 1);
   REQUIRE(r["positions"]["loss"].size() == 40);
   CHECK(r["positions"]["loss"][39].get<double>() == Approx(std::log(211.0)).epsilon(1e-6));
-  // A file that the report reads.
+  // The report reads this file.
   fs::copy_file(e.output, e.w.path("out/perplexity.json"));
   const Outcome o = run({bamtrain_program(), "report", e.w.path("out"), "--figure",
                          "perplexity-positions", "-o", e.w.path("p.svg")});
@@ -194,10 +194,10 @@ TEST_CASE("eval names the results of several data sets") {
   const std::string rule = "--data: expected NAME=PATH with a name of its own for each of several";
   e.check_refused(with({val, "other=" + other}), ExitCode::usage, rule + ", found " + val);
   e.check_refused(with({"a=" + val, "a=" + other}), ExitCode::usage, rule + ", found a=" + other);
-  // All sets are looked at before the first is read.
+  // All sets are opened before the first is read.
   const std::string missing = e.w.path("missing");
   e.check_refused(with({"a=" + val, "b=" + missing}), ExitCode::data, missing);
-  // A report is of one of them.
+  // A report takes the result of one set only.
   e.result(with({"val=" + val, "other=" + other}));
   fs::copy_file(e.output, e.w.path("out/perplexity.json"));
   const Outcome o = run({bamtrain_program(), "report", e.w.path("out"), "-o", e.w.path("r.html")});

@@ -1,4 +1,4 @@
-// `bamtrain export` as a user calls it: which tokenizer goes with the model.
+// `bamtrain export` as a user calls it: which tokenizer is exported with the model.
 
 #include <filesystem>
 #include <string>
@@ -135,7 +135,7 @@ TEST_CASE("export of shards that say nothing of their tokenizer has none, unless
   REQUIRE(export_to(text.w.path("with"), checkpoint, {"--tokenizer", text.tokenizer}).code == 0);
   CHECK(read_text(text.w.path("with/tokenizer.model")) == read_text(text.tokenizer));
 
-  // One that transformers cannot have, under a name of which it makes no other.
+  // A tokenizer that transformers cannot load, under a name from which it converts nothing.
   auto settings = llama_settings();
   settings["model_type"] = "unigram";
   settings["vocab_size"] = "340";

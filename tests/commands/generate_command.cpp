@@ -1,4 +1,4 @@
-// `bamtrain generate` as a user calls it: what it prints and what it refuses.
+// `bamtrain generate` as a user calls it: what it prints and refuses.
 
 #include <fcntl.h>
 #include <termios.h>
@@ -70,7 +70,8 @@ TEST_CASE("generate prints the same for a prompt as option, as file and as stand
     CHECK(o.code == 0);
     CHECK(o.output == text);
   }
-  // Another seed, another prompt, the likeliest tokens: other texts. Past the training length.
+  // Another seed, another prompt and greedy decoding give different texts, also past the training
+  // length.
   CHECK(t.text_of(with({"--prompt", prompt, "--seed", "1"})) != text);
   CHECK(t.text_of(with({"--prompt", ""})) != text);
   const Words greedy = {"--prompt", prompt, "--temperature", "0", "--max-tokens", "100"};
@@ -80,7 +81,7 @@ TEST_CASE("generate prints the same for a prompt as option, as file and as stand
 
 TEST_CASE("generate writes less of the same text where fewer tokens are asked for") {
   const WritingText t;
-  const std::string prompt = std::string(900, 'x') + " Her brother";  // many times the longest read
+  const std::string prompt = std::string(900, 'x') + " Her brother";  // many prefill chunks
   const auto written = [&](const char* tokens) {
     return t.text_of({"--prompt", prompt, "--top-k", "9", "--max-tokens", tokens});
   };
@@ -112,7 +113,7 @@ TEST_CASE("generate ends before stop strings and takes filters, precision and ot
   CHECK(with({"--precision", "fp32"}) == whole);
   CHECK(with({"--tokenizer", t.text.tokenizer}) == whole);
   CHECK(with({"--set", "model.attention.window=0"}) == whole);
-  CHECK(with({"--stop", "[" + stop + "]"}) == whole);  // no list of one
+  CHECK(with({"--stop", "[" + stop + "]"}) == whole);  // not parsed as a list
 }
 
 TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
@@ -120,13 +121,13 @@ TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
   const Words more = {"--prompt", "Her", "--max-tokens", "5"};
   const std::string text = t.text_of(more);
   const Workplace& w = t.text.w;
-  // Another tokenizer beside it, the right one under another name.
+  // A different tokenizer next to the shards, and the right one under another name.
   auto settings = llama_settings();
   settings["vocab_size"] = "400";
   write_bytes(w.path("data/a.model"), trained_model(settings));
   fs::rename(t.text.tokenizer, w.path("data/train/of these.model"));
   CHECK(t.text_of(more) == text);
-  // Mistral's own name for it, and none that says anything.
+  // Mistral's own name for it, and a name that tells nothing.
   fs::rename(w.path("data/train/of these.model"), w.path("data/tokenizer.model.v7"));
   CHECK(t.text_of(more) == text);
   fs::rename(w.path("data/tokenizer.model.v7"), w.path("spm"));
@@ -244,7 +245,7 @@ TEST_CASE("generate counts the model's weights to the memory of a text") {
     const std::string found = "found ";
     return std::stod(o.output.substr(o.output.find(found) + found.size()));
   };
-  // Two matrices of 64 columns in fp32, and little else that grows with the vocabulary.
+  // Two fp32 matrices of 64 columns, and little else that grows with the vocabulary.
   const double mebibytes = 40'000.0 * 64 * 2 * 4 / (1 << 20);
   const double more = needed(40'512) - needed(512);
   CHECK(more > mebibytes);
@@ -264,7 +265,7 @@ TEST_CASE("generate sends no controls to a terminal") {
   REQUIRE(tcgetattr(other, &as_is) == 0);
   cfmakeraw(&as_is);
   REQUIRE(tcsetattr(other, TCSANOW, &as_is) == 0);
-  // High temperature: every byte is about as likely as any other token.
+  // High temperature: bytes are about as likely as any other token.
   const Words more = {"--prompt", "Her", "--max-tokens", "60", "--temperature", "50"};
   const std::string text = t.text_of(more);
   REQUIRE(replace_controls(text) != text);
@@ -273,7 +274,7 @@ TEST_CASE("generate sends no controls to a terminal") {
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   REQUIRE(o.code == 0);
-  const std::string end = "\x1D";  // by the test itself
+  const std::string end = "\x1D";  // sent by the test
   REQUIRE(write(other, end.data(), 1) == 1);
   std::string shown;
   for (char c = 0; !shown.ends_with(end) && read(terminal, &c, 1) == 1;) shown += c;

@@ -1,4 +1,4 @@
-// bamtrain help: the pages of docs/, out of the program.
+// bamtrain help: the pages of docs/, embedded in the program.
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Limits of the system under which the program cannot work.
+// System limits under which the program cannot work.
 
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ TEST_CASE("a thread that the system refuses is named as one, with the limit to r
   for (const std::string& path : {w.path("."), program, config}) {
     std::filesystem::permissions(path, static_cast<std::filesystem::perms>(0755));
   }
-  // Fewer than the threads of a parallel loop, which the runtime would end with 1.
+  // Limits below the threads of a parallel loop. The OpenMP runtime would exit with code 1.
   constexpr int kThreads = 8;
   for (int limit = 1; limit < kThreads; ++limit) {
     const Outcome o = run(
@@ -49,7 +49,7 @@ TEST_CASE("a thread that has no room for its stack is named with the limit of me
   const Workplace w;
   const std::string config = write_config(w, "run.json", small_run(w));
   int named = 0;
-  // Between what the program takes and what it takes with its threads, a stack apart.
+  // From what the program needs alone to what it needs with its threads, in steps of a stack.
   for (int mebibytes = 56; mebibytes <= 160; mebibytes += 8) {
     const Outcome o =
         run({"sh", "-c",
@@ -72,7 +72,7 @@ TEST_CASE("memory that runs out is named as such, however little there is") {
       << R"({"step":8,"prompt":"","text":")" << std::string(60'000'000, 'a') << "\"}\n";
   const std::string reported = "exec \"$0\" report \"$1\" --output \"$2\"";
   bool refused = false;
-  // What the program and its libraries take before any work differs by build.
+  // What the program and its libraries take before any work depends on the build.
   for (int kilobytes = 150000; kilobytes <= 900000 && !refused; kilobytes += 150000) {
     const Outcome o = run({"sh", "-c", "ulimit -v " + std::to_string(kilobytes) + "; " + reported,
                            bamtrain_program(), w.path("out"), w.path("page.html")},

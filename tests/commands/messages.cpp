@@ -1,4 +1,4 @@
-// What a user of several processes sees of an error, and of a plan.
+// What a user of several processes sees of errors and of the memory plan.
 
 #include <filesystem>
 
@@ -17,7 +17,7 @@ int occurrences(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// The number of MiB in the line of `label`.
+/// The number of MiB in the line that begins with `label`.
 double mebibytes(const std::string& text, const std::string& label) {
   const size_t at = text.find("  " + label + " ");
   INFO(text);
@@ -99,14 +99,14 @@ TEST_CASE("a dry run counts the messages between processes and the evaluation at
   const std::string plain = dry_run(1);
   CHECK(plain.find("messages") == std::string::npos);
   CHECK(plain.find("evaluation") == std::string::npos);
-  // Batches of 8,192 tokens: 928 numbers a token in the one layer that is kept and around it, and
-  // 211 logits.
+  // Batches of 8,192 tokens. Per token: 928 numbers for the one stored layer and around it, and 211
+  // logits.
   c["eval"] = {{"lengths", {8, 32}}};
   const double evaluation = mebibytes(dry_run(1), "after it: evaluation");
   const double activations = 8192.0 * 4 * (928 + 211) / (1 << 20);
   CHECK(evaluation > activations);
   CHECK(evaluation < 2 * activations);
-  // Two messages of 16 MiB under way.
+  // Two messages of 16 MiB in flight.
   if (have_mpi()) CHECK(mebibytes(dry_run(2), "beside it: messages") == 32);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }

@@ -1,5 +1,5 @@
-// scripts/quickstart.sh on a user's text, as far as it goes without a network: everything but the
-// installation of packages and the build, whose scripts are replaced here, on a smaller model.
+// scripts/quickstart.sh on a user's text, without a network: setup.sh and build.sh are replaced by
+// stubs, and the model is smaller.
 
 #include <cstdlib>
 #include <filesystem>
@@ -58,14 +58,14 @@ class Checkout {
 
   std::string path(const std::string& name) const { return w_.path(name); }
 
-  /// A command that is found before all others of its name.
+  /// Puts a command with this name first in the PATH.
   void fake(const std::string& name, const std::string& script) const {
     fs::create_directories(path("bin"));
     write_text(path("bin/" + name), "#!/bin/sh\n" + script);
     fs::permissions(path("bin/" + name), fs::perms::owner_all);
   }
 
-  /// Up to the build, in a folder where nothing was built yet; "called: build.sh ARGUMENTS".
+  /// Runs up to the build, in a folder without a build. Returns "called: build.sh ARGUMENTS".
   std::string build_call() const {
     const Outcome o = run({"sh", "-c",
                            "cd \"$0\" && PATH=\"$PWD/bin:$PATH\" BUILD=\"$PWD/none\" "
@@ -77,7 +77,7 @@ class Checkout {
     return o.output.substr(at, o.output.find('\n', at) - at);
   }
 
-  /// Called in the folder of the checkout's texts, as users do.
+  /// Calls the script in the folder of the texts, as users do.
   Outcome quickstart(const std::string& arguments) const {
     const char* build = std::getenv("BAMTRAIN_BUILD");
     Environment environment = threads(1);
@@ -90,8 +90,8 @@ class Checkout {
   Workplace w_;
 };
 
-/// English-like text without an accent: lines of words of some 3,000, documents between blank
-/// lines. `width` characters a line.
+/// English-like text without accents: lines of words from a vocabulary of about 3,000, documents
+/// between blank lines. `width`: characters per line.
 std::string prose(uint64_t seed, size_t bytes, size_t width) {
   const Rng rng(seed, "quickstart text");
   const std::vector<std::string> syllables = {"an", "ber", "co", "dal", "en",  "fir", "gon", "hu",
@@ -139,7 +139,7 @@ TEST_CASE(
   const Checkout c;
   const std::map<std::string, std::string> texts = {
       {"000", prose(1, 900'000, 80)},
-      {"001", prose(2, 300'000, 200'000)}};  // lines longer than a piece
+      {"001", prose(2, 300'000, 200'000)}};  // lines longer than a part
   write_text(c.path("a.txt"), texts.at("000"));
   write_text(c.path("b.txt"), texts.at("001"));
   const Outcome first = c.quickstart("--text a.txt \"$PWD/b.txt\"");
@@ -148,7 +148,7 @@ TEST_CASE(
   CHECK(first.output.find("called: setup.sh \n") != std::string::npos);
   CHECK(first.output.find("called: build.sh \n") != std::string::npos);
 
-  // The pieces are the text, in order.
+  // The parts, joined in order, are the text.
   std::map<std::string, std::string> pieces;  // by name
   for (const auto& entry : fs::directory_iterator(c.path("out/quickstart/text"))) {
     pieces[entry.path().filename().string()] = read_text(entry.path().string());
@@ -160,7 +160,7 @@ TEST_CASE(
   }
   CHECK((joined == texts));
 
-  // Each piece is a document of one of the two sets.
+  // Each part is a document of one of the two sets.
   const std::string data = c.path("out/quickstart/data/");
   const Manifest train = read_manifest(data + "train/manifest.json");
   const Manifest val = read_manifest(data + "val/manifest.json");
@@ -212,12 +212,12 @@ TEST_CASE("quickstart builds for the GPUs that are here, and without CUDA where 
   };
   CHECK(with_gpus("9.0\\n9.0\\n") == "called: build.sh -Dgpu_architectures=90");
   CHECK(with_gpus("9.0\\n8.9\\n10.0\\n8.9\\n") == "called: build.sh -Dgpu_architectures=89,90,100");
-  // One that the backend does not take; a driver that does not answer; no driver.
+  // A GPU that the backend does not support; a failing driver; no driver.
   CHECK(with_gpus("7.5\\n") == "called: build.sh -Dcuda=disabled");
   CHECK(with_gpus("NVIDIA-SMI has failed\\n") == "called: build.sh -Dcuda=disabled");
   c.fake("nvidia-smi", "exit 127\n");
   CHECK(c.build_call() == "called: build.sh -Dcuda=disabled");
-  // One that nvcc does not know yet: intermediate code of the default runs on it.
+  // A GPU that nvcc does not know yet runs the PTX of the default.
   CHECK(with_gpus("12.1\\n") == "called: build.sh -Dgpu_architectures=80,86,90");
 }
 

@@ -1,4 +1,4 @@
-// report.html of a run that trains, and `bamtrain report` as a user calls it.
+// report.html of a training run, and `bamtrain report` as a user calls it.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ bool has_caption(const std::string& html, const std::string& caption) {
   return std::find(all.begin(), all.end(), caption) != all.end();
 }
 
-/// Small runs, trained: bam + ssmax, and rope on the same data.
+/// Two small trained runs: bam + ssmax, and rope on the same data.
 struct TwoRuns {
   Workplace w;
   nlohmann::json config = small_run(w);
@@ -65,7 +65,7 @@ struct TwoRuns {
   }
 };
 
-/// The JSON at the beginning of a file of safetensors.
+/// The JSON header of a safetensors file.
 std::string header_of(const std::string& path) {
   const std::string file = read_text(path);
   uint64_t bytes = 0;
@@ -99,7 +99,7 @@ TEST_CASE("report compares runs on one page and plots them") {
     INFO(caption);
     CHECK(has_caption(html, caption));
   }
-  // What differs, and nothing else.
+  // Exactly the keys that differ.
   const Xml* differences = body.all("table").back();
   std::vector<std::string> keys;
   for (const Xml* row : differences->all("tbody")[0]->all("tr")) {
@@ -109,7 +109,7 @@ TEST_CASE("report compares runs on one page and plots them") {
   CHECK(std::find(keys.begin(), keys.end(), "model.attention.scale.name") != keys.end());
   for (const std::string& key : keys) CHECK(key.rfind("model.attention.", 0) == 0);
 
-  // The training's own report of the first run alone.
+  // The training run's own report covers the first run only.
   const std::string own = read_text(t.w.path("bam/report.html"));
   CHECK(has_caption(own, "perplexity of windows of each length"));
   CHECK(has_caption(own, "bam <&>: bam, layer 1"));
@@ -126,7 +126,7 @@ TEST_CASE("a run under way has a report from its first validation pass on") {
       bamtrain_command(write_config(w, "run.json", c), {"train.steps=1000000", "log.every=2"}),
       "step 4 validation loss",
       [&](int process) {
-        seen = read_text(page);  // that of step 2 at least: it precedes what was printed
+        seen = read_text(page);  // step 2's at least: it precedes the printed line
         kill(process, SIGUSR1);
       },
       threads(1));
@@ -135,7 +135,7 @@ TEST_CASE("a run under way has a report from its first validation pass on") {
   CHECK(has_caption(seen, "validation loss"));
   CHECK(has_caption(seen, "small: bam, layer 0"));
 
-  // A line that is being written, and no checkpoint yet.
+  // An incomplete last line, and no checkpoint yet.
   const std::string copy = w.path("copy");
   fs::create_directory(copy);
   std::ofstream(copy + "/metrics.jsonl") << read_text(w.path("out/metrics.jsonl")) << "{\"step\":";
@@ -159,7 +159,7 @@ TEST_CASE("a report that cannot be written is a warning, and the model's bits ar
   const std::string with = train("with");
   CHECK(with.find("warning") == std::string::npos);
   CHECK(fs::exists(w.path("with/report.html")));
-  fs::create_directories(w.path("without/report.html"));  // in its way
+  fs::create_directories(w.path("without/report.html"));  // in the report's place
   const std::string without = train("without");
   const std::string warning =
       "warning: no new " + w.path("without") + "/report.html: " + w.path("without/report.html");
@@ -248,7 +248,7 @@ TEST_CASE("a figure is one chart of the page, in a file of its own") {
     if (line->attributes.count("data-name") != 0) names.push_back(line->at("data-name"));
   }
   CHECK(names == std::vector<std::string>{"bam <&>", "rope <&>"});
-  CHECK(figure({"--figure", "perplexity"}) == svg);  // and replaces its own file
+  CHECK(figure({"--figure", "perplexity"}) == svg);  // may replace its own file
   CHECK(parse_xml(figure({"--figure", "bam-bam-layer-1", "--width", "140"})).at("width") ==
         "140mm");
 
@@ -282,7 +282,7 @@ TEST_CASE("runs that differ in their seed alone are one line of a figure") {
   const Workplace w;
   nlohmann::json c = small_run(w);
   c["eval"] = {{"every", 4}, {"lengths", {16, 48}}, {"tokens", 480}};
-  std::vector<double> losses;  // of windows of 48
+  std::vector<double> losses;  // with windows of 48
   for (const int seed : {1, 2, 3}) {
     const std::string name = "bam-seed" + std::to_string(seed);
     c["name"] = name;
@@ -300,7 +300,7 @@ TEST_CASE("runs that differ in their seed alone are one line of a figure") {
   REQUIRE(o.code == 0);
   const Xml x = parse_xml(read_text(w.path("figure.svg")));
   const auto lines = x.all("polyline");
-  REQUIRE(lines.size() == 2);  // the legend's, too
+  REQUIRE(lines.size() == 2);  // including the legend's
   CHECK(lines[1]->at("data-name") == "bam (3 seeds)");
   const double mean = (losses[0] + losses[1] + losses[2]) / 3;
   double squares = 0;
@@ -470,7 +470,7 @@ TEST_CASE("a page begins with what its run is, and was started on") {
       {"program", "bamtrain 0.1.0, abc123"}};
   for (const auto& [name, value] : expected) CHECK(shown[name] == value);
   CHECK(shown.size() == expected.size());
-  // Drawn while it trained; what it was not told it counts.
+  // The report written during training counts the parameters from the tensors.
   int64_t parameters = 0;
   const auto header =
       nlohmann::json::parse(header_of(w.path("out/checkpoint-00000002/model.safetensors")));
@@ -492,7 +492,7 @@ TEST_CASE("a dry run tells the memory that the live report takes") {
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == 0);
-  // 16,384 lines of 13 numbers of 8 bytes at most, and curves of 8 heads.
+  // At most 16,384 lines of 13 numbers of 8 bytes, and the curves of 8 heads.
   CHECK(o.output.find("beside it: report                   1.9 MiB") != std::string::npos);
 }
 

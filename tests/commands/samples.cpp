@@ -1,4 +1,4 @@
-// Texts that a model writes while it is trained.
+// Texts that a model generates during training.
 
 #include <cmath>
 #include <csignal>
@@ -53,7 +53,7 @@ TEST_CASE("samples leave the bits of the training as they are") {
     texts.insert(line["text"]);
     CHECK(line.size() == 3);
   }
-  CHECK(texts.size() == 6);  // each step and prompt draws for itself
+  CHECK(texts.size() == 6);  // each step and prompt has its own random draws
 }
 
 TEST_CASE("a sample is what generate writes at the same step") {
@@ -78,7 +78,7 @@ TEST_CASE("a resumed run has each sample once, as a run that was never stopped")
   text.config["sample"] = kSample;
   text.config["sample"]["every"] = 1;
   text.train(6, "straight");
-  // Saved at step 4; then a process that died in step 6, while it wrote.
+  // Saved at step 4; then a process that died in step 6 while writing.
   text.train(4, "resumed");
   std::ofstream file(text.w.path("resumed/samples.jsonl"), std::ios::app);
   file << R"({"step":5,"prompt":"The old sailor","text":"other"})"
@@ -155,7 +155,7 @@ TEST_CASE("an evaluation tells bits per byte where the tokenizer lies near the s
     return nlohmann::json::parse(read_text(text.w.path("result.json")));
   };
   const auto known = evaluate();
-  // The text that the targets are, in bytes: of all windows of 16 of every document.
+  // The text of the targets, in bytes: all windows of 16 in every document.
   const Tokenizer tokenizer = Tokenizer::open(text.tokenizer);
   const ShardSet shards = ShardSet::open(text.w.path("data/val"), 512);
   int64_t bytes = 0, tokens = 0;

@@ -1,4 +1,4 @@
-// What is printed arrives, in its order, or the exit code says that it did not.
+// Output arrives in order, or the exit code reports that it did not.
 
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// Runs the program with these arguments and standard output in `place`.
+/// Runs the program with these arguments and standard output redirected to `place`.
 Outcome run_into(const std::string& place, const std::string& arguments) {
   return run({"sh", "-c", "exec \"$0\" " + arguments + " > " + place, bamtrain_program()},
              threads(1));
@@ -33,7 +33,7 @@ TEST_CASE("output that finds no place is an error of files") {
   }
   const Workplace w;
   const std::string config = write_config(w, "run.json", small_run(w));
-  // More than a buffer, less than one, and what the option parser prints.
+  // More than a buffer, less than a buffer, and output of the option parser.
   for (const std::string& arguments :
        {std::string("--print-schema"), "--config " + config + " --dry-run", std::string("--help"),
         std::string("--version")}) {
@@ -57,7 +57,7 @@ TEST_CASE("what was printed before an error stands before it") {
   std::filesystem::create_directories(w.path("out/tensorboard"));
   std::ofstream(w.path("out/tensorboard/perplexity")) << "in the way of the result";
   const std::string config = write_config(w, "run.json", c);
-  // One file for both, as in a job's log.
+  // One file for both streams, as in a job's log.
   const Outcome o = run_into(w.path("log") + " 2>&1", "--config " + config);
   const Outcome log = run({"cat", w.path("log")});
   INFO(log.output);
@@ -95,7 +95,7 @@ std::vector<std::string> with(std::vector<std::string> environment,
   return environment;
 }
 
-/// Moves the cursor: an escape, or a carriage return that no line feed follows.
+/// Whether `text` moves the cursor: an escape, or a carriage return without a line feed.
 bool moves_the_cursor(const std::string& text) {
   for (size_t i = text.find('\r'); i != std::string::npos; i = text.find('\r', i + 1)) {
     if (i + 1 < text.size() && text[i + 1] != '\n' && text[i + 1] != '\r') return true;

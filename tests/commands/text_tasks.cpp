@@ -1,4 +1,4 @@
-// Tasks of texts in eval.tasks: while a run trains, at its end, on several processes, and against
+// Text tasks in eval.tasks: during training, at its end, on several processes, and compared with
 // bamtrain eval.
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void write_lines(const std::string& path, const std::vector<json>& lines) {
   for (const json& line : lines) out << line.dump() << "\n";
 }
 
-/// A run on passkeys, in ids of digits.json, that is measured by each of these tasks.
+/// A run on passkeys, tokenized with digits.json, that is evaluated on each of these tasks.
 json text_measured_run(const Workplace& w) {
   json c = small_run(w);
   const Tokenizer tokenizer = Tokenizer::open(golden_path("digits.json"));
@@ -92,7 +92,7 @@ TEST_CASE("tasks of texts are measured while a run trains and at its end, as eva
   CHECK(lines[1]["tasks"].size() == 3);  // passkey at two lengths, niah
   CHECK(lines[3]["tasks"].size() == 4);
   CHECK_FALSE(lines[2].contains("tasks"));
-  // Examples of a file are the same in both; what is drawn is not, but for its size.
+  // Examples from a file are the same in both. Drawn prompts differ; only their number is the same.
   CHECK(lines[3]["tasks"]["questions"]["acc"] == results["questions"]["acc"]);
   CHECK(lines[3]["tasks"]["passkey@200"]["prompts"] == results["passkey@200"]["prompts"]);
 
@@ -121,7 +121,7 @@ TEST_CASE("tasks of texts are measured while a run trains and at its end, as eva
     CHECK(words[number] == results["cloze"][number]);
   }
 
-  // Nothing of the same weights and files is measured again; of another file it is.
+  // Results for the same weights and files are reused; a changed file is evaluated again.
   const std::string again = run(command(w, c, "one"), threads(1)).output;
   CHECK(again.find("of step 4:") == std::string::npos);
   write_lines(w.path("cloze.jsonl"), {{{"text", "the sky is red"}}});

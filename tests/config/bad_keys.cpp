@@ -1,4 +1,4 @@
-// Keys that are unknown, missing, of wrong type or out of range: each message names the file or the
+// Keys that are unknown, missing, of the wrong type or out of range. Each message names the file or
 // override, the key, what is allowed, what was found, and what to do.
 
 #include <cmath>
@@ -100,7 +100,7 @@ TEST_CASE("a wrong type is refused with both types") {
   check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\"",
                                                 "in a shell --set 'name=\"17\"'"});
   CHECK(valid_with({"name=\"17\""}).name == "17");
-  // As it was written, not as the number's own text.
+  // The text as written, not the number reformatted.
   for (const std::string text : {"1e5", "1.10", "-0", "1E+2", "true"}) {
     check_mentions(message(kValid, {"name=" + text}), {"in double quotes: \"" + text + "\"",
                                                        "in a shell --set 'name=\"" + text + "\"'"});
@@ -137,7 +137,7 @@ TEST_CASE("an out_dir that a shell was to replace is refused, in a file and in -
                  {"run.json: out_dir: ", "without variables", "$HOME/runs"});
   check_mentions(message(kValid, {"out_dir=s3://bucket/run"}), {"out_dir: ", "no URL"});
   CHECK(valid_with({"out_dir=./~/runs"}).out_dir == "./~/runs");
-  // A checkpoint of such a run can be evaluated.
+  // A checkpoint of such a run can still be evaluated.
   const auto stored = bamtrain::read_run_config_text(
       replaced("\"out\"", "\"~/runs\""), "state.json", {}, bamtrain::ConfigUse::evaluation);
   CHECK(stored.out_dir == "~/runs");
@@ -160,7 +160,7 @@ TEST_CASE("a string that stands for a value is told how JSON writes that, where 
   CHECK(remedy("model.tied=\"true\"") == bare);
   CHECK(remedy("data.document_start=\"null\"") == bare);
   CHECK(remedy("eval.lengths=\"[16]\"") == bare);
-  // Without its quotes it would be refused again.
+  // Without quotes it would be refused again.
   for (const char* text : {"\"0.5\"", ".5", "\"true\"", "\"\"", "nan", "1e", "-"}) {
     CHECK(remedy(std::string("train.steps=") + text) == whole);
   }
@@ -195,7 +195,7 @@ TEST_CASE("an eps that is zero or subnormal in fp32 is refused, the smallest nor
                      {(key + ":").c_str(), "from 1.17549435082228", "within these limits"});
     }
   }
-  // Nor one that is infinite there.
+  // An eps that is infinite in fp32 is refused too.
   check_mentions(message(kValid, {"optimizer.eps=1e300"}), {"optimizer.eps:", "to 3.4", "1e+300"});
   check_mentions(message(kValid, {"model.norm.eps=3.5e38"}), {"model.norm.eps:", "to 3.4"});
   const auto c = valid_with({"optimizer.eps=1.18e-38", "model.norm.eps=1.18e-38"});
@@ -211,7 +211,7 @@ TEST_CASE("integers past any range are out of range, not wrapped") {
   check_mentions(message(kValid, {"seed=9223372036854775808"}),
                  {"seed:", "from 0 to 9223372036854775807"});
   check_mentions(message(kValid, {"seed=-1"}), {"seed:", "from 0"});
-  // As a two's complement the last one is -1, inside the range.
+  // In two's complement the last value would be -1, which is in range.
   using bamtrain::check_value;
   using bamtrain::integer_value;
   CHECK_NOTHROW(check_value(-1, integer_value(-10, 10), "k"));

@@ -109,7 +109,7 @@ TEST_CASE("a key that the earlier run did not know yet may be there, at its defa
   CHECK(keys_refused_on_resume(before, now, {}).empty());
   CHECK(keys_refused_on_resume(before, resolved_json(valid_with({"train.reduction=library"})),
                                {}) == Names{"train.reduction"});
-  before["train"].erase("steps");  // required: every earlier run had it
+  before["train"].erase("steps");  // a required key: every earlier run had it
   CHECK(keys_refused_on_resume(before, now, {}) == Names{"train.steps"});
 }
 

@@ -1,4 +1,4 @@
-// Values that are fine alone and wrong together.
+// Values that are valid alone but not together.
 
 #include "config/validate.h"
 #include "fixture.h"
@@ -42,13 +42,13 @@ TEST_CASE("bidirectional attention: what has no formula for it and next tokens a
   check_mentions(message(kValid, {both}),
                  {"data.train: expected tasks whose answers are read at places of their own",
                   "whose next tokens a position would see", "name such tasks"});
-  // An evaluation reads the configuration of a training, not its data.
+  // An evaluation reads a training run's model config, not its data.
   using bamtrain::ConfigUse;
   CHECK_FALSE(valid_with({both}, ConfigUse::evaluation).model.attention.causal);
   const std::string alibi = prior + "{\"name\": \"alibi\", \"asymmetry\": ";
   check_mentions(message(kValid, {both, alibi + "2}"}),
                  {"model.attention.prior.asymmetry:", "found the number 2"});
-  // Without it an option of it would do nothing.
+  // In causal attention the option would have no effect.
   check_mentions(
       message(kValid, {alibi + "0}"}),
       {"model.attention.prior.asymmetry: expected its default where attention is causal"});
@@ -71,13 +71,13 @@ TEST_CASE("a scale for evaluation only is refused in training, with what to do i
                   "train with another scale", "bamtrain eval --set model.attention.scale=entropy"});
   const auto c = valid_with(entropy, bamtrain::ConfigUse::evaluation);
   CHECK(c.model.attention.scale.name() == "entropy");
-  // Options of the scale in the file are a fault of the override that names another.
+  // If the file has options of the old scale, the override that names another scale is at fault.
   const std::string options =
       replaced("{\"name\": \"ssmax\"}", "{\"name\": \"ssmax\", \"offset\": 1}");
   check_mentions(message(options, {"model.attention.scale.name=entropy"}),
                  {"--set model.attention.scale.name=entropy: model.attention.scale.offset:",
                   "--set model.attention.scale=entropy replaces the whole object"});
-  // What else is wrong is refused for evaluation too.
+  // Other errors are refused for evaluation too.
   CHECK_THROWS_AS(valid_with({"model.heads=5"}, bamtrain::ConfigUse::evaluation), bamtrain::Error);
   check_mentions(
       message(kValid, {"model.attention.scale={\"name\":\"entropy\",\"scale_bias\":\"false\"}"}),
@@ -112,7 +112,7 @@ TEST_CASE("a step is a whole number of micro-batches") {
 }
 
 TEST_CASE("lanes default to the largest power of two up to 8 that divides the micro-batches") {
-  // Micro-batches of a step, and the lanes that follow.
+  // Microbatches per step, and the default number of lanes.
   const std::vector<std::pair<int, int>> expected = {{1, 1}, {2, 2},  {3, 1},  {4, 4},  {6, 2},
                                                      {8, 8}, {12, 4}, {16, 8}, {24, 8}, {72, 8}};
   for (const auto& [micro_batches, lanes] : expected) {
@@ -145,7 +145,7 @@ TEST_CASE("warm-up, stop and decay lie within the steps") {
   check_mentions(message(kValid, {"schedule.name=wsd"}), {"schedule.decay_steps:", "found 0"});
   CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=4", "schedule.decay_steps=6"})
             .empty());
-  // A warm-up past the last step is told the limit of wsd at once, not that of the others first.
+  // A warm-up past the last step gets wsd's limit at once, not first the limit of other schedules.
   for (const std::string steps : {"10", "11"}) {
     const std::string warmup = "schedule.warmup_steps=" + steps, found = "found " + steps;
     const std::string what = "--set " + warmup + ": schedule.warmup_steps:";
@@ -228,16 +228,16 @@ TEST_CASE("what is random is drawn in one way, and says nothing where nothing is
     check_mentions(message(kValid, {prior(name, step)}),
                    {"randomized_draw:", "sequence unless positions are randomized"});
   }
-  // A step has one for all of its sequences: there is no choice.
+  // alibi has no such option: a step's sequences share its positions.
   check_mentions(message(kValid, {prior("alibi", random + step)}), {"randomized_draw:"});
-  // The table has as many rows as there are positions.
+  // The table needs a row for every position.
   check_mentions(message(kValid, {prior("learned", random + ",\"positions\":20")}),
                  {"positions:", "randomized_length = 64 rows", "found 20"});
   CHECK(message(kValid, {prior("learned", random + ",\"positions\":64")}).empty());
   check_mentions(
       message(kValid, {prior("learned", random), "data.val=v", "eval.lengths=[65]"}),
       {"eval.lengths:", "up to the 64 positions", "raise model.attention.prior.randomized_length"});
-  // Distances that count may be longer.
+  // A bias by distance may be evaluated at longer lengths.
   CHECK(message(kValid, {prior("alibi", random), "data.val=v", "eval.lengths=[65]"}).empty());
   const auto two = [&](const std::string& a, const std::string& b) {
     return message(kValid, {"model.attention.prior=[{\"name\":" + a + random + "},{\"name\":" + b +
@@ -273,11 +273,11 @@ TEST_CASE("learning rates are multiplied by names that the optimizer honours, an
                             std::string("model.attention.prior=") + prior,
                             std::string("model.attention.scale=") + scale});
   };
-  // The learned table is the embedding's.
+  // The learned table is part of the embedding.
   for (const char* name : {"prior", "weight"}) {
     check_mentions(refusal(name, "learned", "ssmax"), {"expected one of scale, s, found"});
   }
-  // A group is known though this model has nothing in it.
+  // The group's name is known, although this model has no parameters in it.
   for (const char* prior : {"rope", "learned"}) {
     check_mentions(refusal("prior", prior, "ssmax"),
                    {"expected one of scale, s, found prior, and this model's prior has no trained "
@@ -362,7 +362,7 @@ TEST_CASE("learning rates are multiplied of what is trained") {
                   "stays at its initial value", "remove it, or train it"});
   CHECK(
       message(kValid, {rate + "theta_mu=2", "model.attention.prior.train=[\"theta_mu\"]"}).empty());
-  // Of a list of priors one layer that trains it is enough.
+  // In a list of priors, one layer that trains it is enough.
   const std::string trains = R"({"name":"bam","train":["theta_mu"]})";
   CHECK(message(kValid, {rate + "theta_mu=2", "model.attention.prior=[\"bam\"," + trains + "]"})
             .empty());
@@ -372,13 +372,13 @@ TEST_CASE("learning rates are multiplied of what is trained") {
   check_mentions(message(kValid, {rate + "gamma=2", sentmax, fixed}),
                  {"optimizer.lr_multipliers.gamma:", "theta_beta, beta, found gamma"});
   CHECK(message(kValid, {rate + "scale=2", sentmax, fixed}).empty());
-  // A group of which nothing is trained.
+  // A group without trained parameters.
   const std::string none = "model.attention.prior.train=[]";
   check_mentions(message(kValid, {rate + "prior=2", none}),
                  {"one of scale, s, found prior, which stays"});
   check_mentions(message(kValid, {rate + "prior=2", none, "model.attention.scale=none"}),
                  {"expected a group or parameter that is trained, found prior"});
-  // What an earlier program trained with it is evaluated.
+  // Runs of earlier programs that set it can still be evaluated.
   CHECK(valid_with({rate + "theta_mu=2"}, bamtrain::ConfigUse::evaluation)
             .optimizer.lr_multipliers.size() == 1);
 }
@@ -412,7 +412,7 @@ TEST_CASE("lengths to evaluate see no more keys than a learned scale has entries
                  {"eval.lengths:", "see at most 32 keys", "\"by_length\" scale", "found 33",
                   "raise model.attention.scale.lengths"});
   check_mentions(refusal("[17]", 0), {"see at most 16 keys", "found 17"});
-  // What a window hides needs no entry, in every layer.
+  // Keys hidden by a window in every layer need no entry.
   CHECK(refusal("[1000]", 32, {"model.attention.window=32"}).empty());
   check_mentions(refusal("[1000]", 32, {"model.attention.window=33"}),
                  {"at most 32", "found 1000"});
@@ -464,7 +464,7 @@ TEST_CASE("a struct filled by a program is checked like a file") {
   decay.optimizer.weight_decay = std::numeric_limits<double>::infinity();
   CHECK(refusal(decay).find("optimizer.weight_decay:") == 0);
   bamtrain::RunConfig prior = c;
-  prior.model.attention.prior.pattern[0] = {};  // nothing was chosen
+  prior.model.attention.prior.pattern[0] = {};  // no prior chosen
   CHECK(refusal(prior).find("model.attention.prior") == 0);
   CHECK(refusal(bamtrain::RunConfig{}).find("out_dir:") == 0);
 }

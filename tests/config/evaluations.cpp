@@ -13,14 +13,14 @@ namespace {
 
 using nlohmann::json;
 
-/// A run on shards that is measured on tasks.
+/// A run on shards that is evaluated on tasks.
 json config_with(const json& tasks) {
   json c = json::parse(kValid);
   c["eval"]["tasks"] = tasks;
   return c;
 }
 
-/// Of an entry that begins with these members.
+/// The message for an entry that consists of these members.
 std::string entry_refusal(const std::string& entry) {
   return message(config_with(json::array({json::parse(entry)})).dump());
 }
@@ -29,7 +29,7 @@ json entry_of(const std::string& members) {
   return json::parse(R"({"task": "copy", "lengths": [8])" + members + "}");
 }
 
-/// Measured while it trains: flip@6 and flip@9; not: copy@8.
+/// flip@6 and flip@9 are measured during training, copy@8 is not.
 json measured() {
   json c =
       config_with({{{"task", "flip_flop"}, {"lengths", {6, 9}}, {"every", 5}, {"name", "flip"}},
@@ -55,7 +55,7 @@ TEST_CASE("an entry says what is measured, lengths in order, and leaves the rest
   CHECK(full.trained().seed == 3);
   CHECK(full.every == 5);
   CHECK(bare.trained().name == "copy");
-  CHECK(bare.trained().lengths == std::vector<int64_t>{64});  // the longest that copy has by itself
+  CHECK(bare.trained().lengths == std::vector<int64_t>{64});  // the longest default length of copy
   CHECK(bare.trained().samples == 1000);
   CHECK(bare.trained().seed == 0);
   CHECK(bare.every == 0);
@@ -127,7 +127,7 @@ TEST_CASE("members of an evaluation have types and limits") {
   check_mentions(entry_refusal(R"({"task": "copy", "lengths": [5, 0]})"),
                  {"eval.tasks[0].lengths"});
   check_mentions(entry_refusal(R"({"task": "copy", "lengths": 5})"), {"eval.tasks[0].lengths"});
-  // Of the task: at either end.
+  // Lengths outside the task's range, at either end.
   check_mentions(entry_refusal(R"({"task": "mqmtar", "lengths": [64, 7]})"),
                  {"eval.tasks[0].lengths", "from 8 to 75000"});
   check_mentions(entry_refusal(R"({"task": "mqmtar", "lengths": [64, 75001]})"),
@@ -224,10 +224,10 @@ TEST_CASE("results of two entries have different names") {
   check_mentions(message(config_with(json::array({copy, copy})).dump()),
                  {"eval.tasks[1].name:", "a name that eval.tasks[0] has not", "\"copy\"",
                   "give one of them another name"});
-  // Of other tasks as well, where one length is of both.
+  // This holds for different tasks too, if they share a length.
   json other = {{"task", "reverse"}, {"lengths", {7, 8}}, {"name", "copy"}};
   check_mentions(message(config_with(json::array({copy, other})).dump()), {"eval.tasks[1].name:"});
-  // Lengths of one name are drawn on one map, of one grid of depths.
+  // Lengths with the same name are drawn on one map, so they need the same depths.
   const json some = {{"task", "passkey"}, {"lengths", {128}}, {"depths", 2}};
   json more = {{"task", "passkey"}, {"lengths", {256}}, {"depths", 3}};
   check_mentions(message(config_with(json::array({some, more})).dump()),
@@ -252,7 +252,7 @@ TEST_CASE("what the model could not be measured on is refused") {
   c["model"]["vocab"] = 36;
   check_mentions(message(c.dump()), {"model.vocab", "at least the 37 ids of \"copy\"", "36"});
   check_mentions(entry_refusal(R"({"task": "even_pairs"})"), {"eval.tasks[0]", "read all others"});
-  // Of 8 tokens: these, their copy and two marks, the last of which is no input.
+  // Length 8: 8 tokens, their copy and two special tokens, the last of which is not an input.
   const auto with_attention = [](const char* attention) {
     json c = config_with(json::array({entry_of("")}));
     c["model"]["attention"] = json::parse(attention);
@@ -289,7 +289,7 @@ TEST_CASE("the best checkpoint is chosen by what is measured while the run train
     json c = measured();
     c["checkpoint"]["best"] = {{"metric", metric}, {"mode", "max"}};
     CHECK(message(c.dump()).empty());
-    c["checkpoint"]["best"].erase("mode");  // of a loss the least
+    c["checkpoint"]["best"].erase("mode");  // the default for a loss is the minimum
     CHECK(message(c.dump()).empty() == metric.ends_with("/loss"));
   }
   json least = measured();

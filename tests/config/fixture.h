@@ -1,5 +1,5 @@
 #pragma once
-// A small valid configuration, and the message of the error that a changed one gives.
+// A small valid config, and the error message for a changed one.
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,7 +30,7 @@ inline const std::string kValid = R"({
   "train": {"steps": 10, "tokens_per_step": 256, "micro_batch": 2}
 })";
 
-/// A configuration with one key changed, by the --set that a user would type.
+/// kValid with overrides, as a user would give them with --set.
 inline bamtrain::RunConfig valid_with(const std::vector<std::string>& overrides,
                                       bamtrain::ConfigUse use = bamtrain::ConfigUse::training) {
   return bamtrain::read_run_config_text(kValid, "run.json", overrides, use);
@@ -40,12 +40,12 @@ inline bamtrain::RunConfig read_config(const nlohmann::json& c) {
   return bamtrain::read_run_config_text(c.dump(), "run.json", {});
 }
 
-/// model.attention.prior as a resolved configuration has it.
+/// model.attention.prior in the resolved config.
 inline nlohmann::json prior_of(const bamtrain::RunConfig& c) {
   return nlohmann::json(bamtrain::resolved_json(c))["model"]["attention"]["prior"];
 }
 
-/// The message of the error that reading gives; empty where there is none.
+/// The message of the Error that reading throws; empty if it throws none.
 inline std::string message(const std::string& text, const std::vector<std::string>& overrides = {},
                            bamtrain::ExitCode code = bamtrain::ExitCode::config) {
   try {
@@ -73,7 +73,7 @@ inline void check_mentions(const std::string& text, const std::vector<std::strin
   }
 }
 
-/// The configurations that come with the program in this folder, in order of their names.
+/// The configs that ship with the program in this folder, sorted by name.
 inline std::vector<std::filesystem::path> shipped_configs(const std::string& folder = "configs") {
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   const std::filesystem::path root = source ? source : ".";

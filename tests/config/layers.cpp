@@ -1,4 +1,4 @@
-// model.attention.prior as a list: priors of the layers in turn.
+// model.attention.prior as a list: the layers take its priors in turn.
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-/// kValid with this prior, of four layers.
+/// kValid with this prior and four layers.
 std::string with_prior(const std::string& prior) {
   json document = json::parse(kValid);
   document["model"]["layers"] = 4;
@@ -89,13 +89,13 @@ TEST_CASE("an entry of a list is named in what is wrong with it") {
   check_mentions(message(with_prior(R"([[{"name": "nope"}], {"name": "nope"}])")),
                  {"run.json: model.attention.prior[0]:", "an object with a name",
                   "an entry of a list is one"});
-  // What only the shape of the model shows.
+  // Errors that depend on the shape of the model.
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "factor": 2}])")),
                  {"run.json: model.attention.prior[1].factor:", "1 without scaling",
                   "set model.attention.prior[1].scaling"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "scaling": "yarn"}])")),
                  {"run.json: model.attention.prior[1].factor:", "above 1 for yarn", "found 1"});
-  // A list of one is a list.
+  // A list of one entry is also a list.
   check_mentions(
       message(with_prior(R"([{"name": "dape", "base": "rope", "variant": "bias_only"}])")),
       {"run.json: model.attention.prior[0].variant:",
@@ -169,7 +169,7 @@ TEST_CASE("a resumed run has the priors of the run before, in every layer") {
   const json object = resolved_json(read_with_prior(R"({"name": "nope"})"));
   CHECK(keys_refused_on_resume(before, object, {}) ==
         Names{"model.attention.prior", "model.attention.prior.name"});
-  // An option that the earlier run's program did not know is at its default.
+  // An option unknown to the earlier program counts as its default.
   json older = before;
   older["model"]["attention"]["prior"][0].erase("scaling");
   CHECK(keys_refused_on_resume(older, before, {}).empty());

@@ -1,4 +1,4 @@
-// A mix of heads in model.attention.prior: its base is an object of its own.
+// A mix of heads in model.attention.prior; its base is a separate object.
 
 #include <nlohmann/json.hpp>
 
@@ -125,7 +125,7 @@ TEST_CASE("an option of a mix or of its base is told its place where it stands i
   check_mentions(
       refused(R"({"name": "dape", "base": {"name": "alibi", "hidden": 4, "x": 1}})"),
       {"remedy: write what belongs to dape in model.attention.prior, and remove the rest"});
-  // What is neither's is told as ever.
+  // An option of neither gets the usual message.
   check_mentions(refused(R"({"name": "dape", "theta": 3})"),
                  {R"("theta" (an option of rope)", "remove what belongs to another mechanism"});
   check_mentions(refused(R"({"name": "dape", "base": {"name": "kerple", "base": "nope"}})"),

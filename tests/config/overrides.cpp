@@ -132,7 +132,7 @@ TEST_CASE("an unknown group is blamed on the override that made it, and on the f
                  {"--set model.foo.bar.baz=1: model.foo:", "one of the keys of model"});
   check_mentions(message(replaced("\"out_dir\"", "\"foo\": {}, \"out_dir\""), {"foo.bar=1"}),
                  {"run.json: foo:", "unknown key"});
-  // The group is known and was made by the override; what it lacks is the file's omission.
+  // The group is known, and the override created it. The missing key is the file's omission.
   const std::string without = replaced("\"mlp\": {\"hidden\": 64},", "");
   check_mentions(message(without, {"model.mlp.kind=gelu"}), {"run.json: model.mlp.hidden:"});
   const std::string endless(300, 'x');

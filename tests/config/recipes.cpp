@@ -1,7 +1,7 @@
-// The configurations of papers against the figures of those papers, each given once here: sizes,
-// budgets, optimizers, and what makes a baseline the paper's own. Sources: BAM, appendix H and its
-// code; Cable, section 4 and its code; ASEntmax, appendices F.1 and G.3; DAPE, appendices A and B
-// and its code (GPT-NeoX).
+// The papers' configs, compared with the papers' figures, each stated once here: sizes, budgets,
+// optimizers, and what defines each baseline. Sources: BAM, appendix H and its code; Cable, section
+// 4 and its code; ASEntmax, appendices F.1 and G.3; DAPE, appendices A and B and its code
+// (GPT-NeoX).
 
 #include <fstream>
 #include <map>
@@ -17,7 +17,7 @@ struct Size {
   int64_t C, L, H, F;
 };
 
-/// What a paper's models have in common.
+/// What all models of a paper share.
 struct Paper {
   int64_t vocab;
   bool tied, bias, document_mask;
@@ -40,7 +40,8 @@ constexpr Paper kBam = {32768,
                         OptimizerKind::radam,
                         ScheduleKind::cosine,
                         0};
-// Its context extension: the optimizer goes on from a checkpoint, at the rate that this ended with.
+// BAM's context extension: continues the optimizer state of a checkpoint, at the learning rate with
+// which that run ended.
 constexpr Paper kBamExtension = {32768,
                                  false,
                                  false,
@@ -97,13 +98,13 @@ constexpr Paper kScales = {32768,
 
 using Values = std::map<std::string, OptionValue>;
 
-/// A mechanism with the options that the paper fixes.
+/// A mechanism and the options that the paper fixes.
 struct Mechanism {
   const char* name;
   Values options = {};
 };
 
-/// A configuration's own part. `options`: those of the prior that the paper fixes.
+/// What is specific to a config. `options`: the prior's options that the paper fixes.
 struct Recipe {
   const Paper& paper;
   Size size;
@@ -112,9 +113,9 @@ struct Recipe {
   const char* prior;
   Values options;
   Mechanism scale = {"none"};
-  int64_t micro_batch = 0;  // 0: not given
+  int64_t micro_batch = 0;  // 0: not set
   Mechanism normalizer = {"softmax"};
-  Values mix = {};  // of "dape" beside the prior, its base; empty: none
+  Values mix = {};  // options of "dape", whose base is `prior`; empty: no mix
 };
 
 constexpr Size kBam120 = {768, 12, 16, 1536}, kTiny = {512, 6, 8, 2048}, kGpt = {768, 12, 12, 3072};
@@ -139,7 +140,7 @@ std::map<std::string, Recipe> recipes() {
   const Mechanism entmax = {"entmax", {{"alpha", 1.5}, {"learned", false}}};
   Values randomized = rope;
   randomized["randomized"] = true;
-  randomized["randomized_length"] = 2048.0;  // four times T
+  randomized["randomized_length"] = 2048.0;  // 4 T
   const auto of_bam = [](Size size, double lr, const char* prior, const Values& options,
                          const Mechanism& scale) {
     return Recipe{kBam, size, 512, kBamTokens, 19251, lr, prior, options, scale};
@@ -167,7 +168,7 @@ std::map<std::string, Recipe> recipes() {
   const auto of_dape_350m = [](const char* prior, const Values& options) {
     return Recipe{kDape, {1024, 24, 16, 4096}, 512, kDapeTokens, 50000, 3e-4, prior, options};
   };
-  // Of the size and the rate of GPT-3's.
+  // GPT-3's size and learning rate.
   const Recipe kerple_2_7b = {
       kDape, {2560, 32, 32, 10240}, 512, kDapeTokens, 50000, 1.6e-4, "kerple", kerple};
   return {
@@ -312,7 +313,7 @@ void check(const RunConfig& c, const Recipe& r) {
 
 }  // namespace
 
-/// What makes a baseline its own is in the file: a default may be another in a later version.
+/// The file states what defines a baseline, since defaults may change in a later version.
 void check_stated(const nlohmann::json& file, const Recipe& r) {
   const nlohmann::json& model = file.at("model");
   CHECK(model.contains("embed_scale"));
@@ -332,11 +333,12 @@ void check_stated(const nlohmann::json& file, const Recipe& r) {
   }
 }
 
-/// A perplexity at every length that the paper gives, up to these.
+/// The longest length for perplexity. A config has every length that the paper reports, up to this
+/// one.
 int64_t longest(const Recipe& r) {
   if (r.options.contains("randomized")) return 2048;
   if (&r.paper == &kDape) return 8192;
-  if (&r.paper == &kScales) return 1024;  // the learned table's end
+  if (&r.paper == &kScales) return 1024;  // the length of the learned table
   return is_of_bam(r.paper) ? 32768 : 16384;
 }
 
@@ -360,7 +362,7 @@ TEST_CASE("configurations of papers have their papers' figures") {
   }
 }
 
-// Cable and DAPE tokenize by GPT-2's vocabulary, of which the models have 47 rows more.
+// Cable and DAPE use GPT-2's vocabulary; their models have 47 more rows.
 TEST_CASE("configurations with GPT-2's vocabulary name its end of text, and no others do") {
   int64_t named = 0;
   for (const auto& file : shipped_configs()) {

@@ -1,5 +1,5 @@
-// docs/config.md is what the schema says, and the schema's every key is in it; docs/attention.md
-// has a row for every prior, and a line for every normalizer that takes no scale.
+// docs/config.md matches the schema and has its every key. docs/attention.md has a row for every
+// prior, and a line for every normalizer that takes no scale.
 
 #include "config/reference.h"
 
@@ -23,7 +23,7 @@
 
 namespace {
 
-/// The paths of all keys below `schema`, sections left out.
+/// The paths of all keys below `schema`, without sections.
 void find_keys(const nlohmann::ordered_json& schema, const std::string& path,
                std::vector<std::string>& found) {
   for (const auto& [key, member] : schema["properties"].items()) {
@@ -123,7 +123,7 @@ TEST_CASE("docs/attention.md has every prior in the row of its bias, those with 
     if (line.starts_with("| ")) rows.push_back(line);
   }
   CHECK(std::count(rows.begin(), rows.end(), "| a table by distance | every other |") == 1);
-  std::map<size_t, std::string> of_family;  // those without a bias together
+  std::map<size_t, std::string> of_family;  // priors without a bias share a row
   for (const PriorInfo& p : all_priors()) {
     INFO(p.name);
     const auto has_it = [&p](const std::string& row) {

@@ -1,4 +1,4 @@
-// What is read lands in its member; what is written reads back equal, to the last bit.
+// Each key sets its own member. A config that is written reads back equal, to the last bit.
 
 #include <cmath>
 #include <cstring>
@@ -15,8 +15,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Every key, each with a value of its own that is not the default, but for model.kind, since the
-/// other kind refuses most of them, and model.classes, which shards leave at 0.
+/// Every key, each with its own non-default value. Exceptions: model.kind, since the other kind
+/// refuses most keys, and model.classes, which shards leave at 0.
 const std::string kEverything = R"({
   "config_version": 3, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
   "model": {
@@ -60,7 +60,7 @@ RunConfig reread(const RunConfig& c) {
   return read_run_config_text(resolved_json(c).dump(2), "resolved", {});
 }
 
-/// Leaves by path; the elements of a mechanism count as leaves.
+/// Leaves by path; options of a mechanism count as leaves.
 std::map<std::string, json> leaves(const json& value, const std::string& path = "") {
   std::map<std::string, json> out;
   if (!value.is_object() || value.empty()) return {{path, value}};
@@ -177,7 +177,7 @@ TEST_CASE("a resolved configuration is complete and reads back equal") {
   const auto first = resolved_json(valid_with({}));
   const auto second = resolved_json(reread(valid_with({})));
   CHECK(first.dump() == second.dump());
-  // As many keys as the configuration that spells out every one, but for the multipliers.
+  // As many keys as in kEverything, except for the learning rate multipliers.
   const size_t all = leaves(json::parse(kEverything)).size();
   CHECK(leaves(json(first)).size() == all - 1);
 }
@@ -344,7 +344,7 @@ TEST_CASE("every configuration that comes with the program is valid") {
 }
 
 TEST_CASE("the shipped BAM configurations have the published sizes") {
-  // Parameters of an untied model with SwiGLU and RMSNorm, without prior and scale.
+  // Parameters of an untied model with SwiGLU and RMSNorm, excluding prior and scale.
   const auto millions = [](const char* name) {
     const auto files = shipped_configs();
     const RunConfig c = bamtrain::read_run_config((files.at(0).parent_path() / name).string(), {});

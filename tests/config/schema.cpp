@@ -1,5 +1,5 @@
-// The schema is checked with a small validator written for it alone, against configurations that
-// the reader accepts and ones that it refuses.
+// Checks the schema with a small validator written for this test, on configs that the reader
+// accepts and on configs that it refuses.
 
 #include "config/schema.h"
 
@@ -92,7 +92,7 @@ bool conforms(const json& value, const json& schema) {
   return true;
 }
 
-/// kValid with one --set applied and nothing else filled in.
+/// kValid with one --set applied, and no defaults filled in.
 json document_with(const std::string& path, const json& value) {
   json document = json::parse(kValid);
   std::string pointer = "/" + path;
@@ -110,8 +110,8 @@ void check_described(const json& schema, const std::string& path) {
   }
 }
 
-/// The schema's members at `path` are those of the resolved configuration, object by object, and
-/// "$schema", which no resolved configuration has.
+/// Checks that the schema's members at `path` are those of the resolved config, object by object,
+/// plus "$schema", which no resolved config has.
 void check_same_members(const json& schema, const json& resolved, const std::string& path) {
   INFO(path);
   REQUIRE(schema["type"] == "object");
@@ -225,7 +225,7 @@ TEST_CASE("schema and reader refuse the same values") {
         const std::string what = message(document.dump());
         INFO(what);
         if (conforms(document, s)) {
-          // What the schema lets pass, only a relation between keys can refuse.
+          // What conforms to the schema is refused only for a relation between keys.
           const bool relation = what.empty() ||
                                 what.find("expected a divisor") != std::string::npos ||
                                 what.find("expected a multiple") != std::string::npos ||

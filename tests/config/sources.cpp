@@ -1,4 +1,4 @@
-// data.train as a list of sources with weights.
+// data.train as a list of weighted sources.
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ TEST_CASE("sources are read, resolved and read again") {
   CHECK(resolved["data"]["train"] ==
         nlohmann::json::parse(R"([{"path":"a","weight":3},{"path":"b/*.bin","weight":0.25}])"));
   CHECK(read_run_config_text(resolved.dump(), "again", {}).data.train.list == c.data.train.list);
-  // One source has all windows, whatever its weight.
+  // A single source supplies all windows, whatever its weight.
   const RunConfig one = valid_with({R"(data.train=[{"path":"a","weight":3}])"});
   CHECK(one.data.train.list == std::vector<DataSource>{{"a"}});
   CHECK(resolved_json(one)["data"]["train"] == "a");
@@ -40,7 +40,7 @@ TEST_CASE("weights that are no weights are refused, with the entry") {
     const std::string text = with(weight);
     INFO(text);
     CHECK_FALSE(text.empty());
-    // What no double holds is no JSON to begin with.
+    // A number that overflows a double is already invalid JSON.
     if (std::string(weight).find("999") == std::string::npos) {
       check_mentions(text, {"data.train[1].weight", "a number above 0"});
     }

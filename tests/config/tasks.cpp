@@ -1,4 +1,4 @@
-// Tasks as sources.
+// Tasks as data sources.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A run on a task; what shards would say is left out.
+/// A run on a task, without the keys that shards would need.
 json task_config(const std::string& task = R"({"task": "copy", "length": [4, 20]})") {
   json c = json::parse(kValid);
   c["model"].erase("vocab");
@@ -35,7 +35,7 @@ TEST_CASE("a task gives what shards would have to say") {
   CHECK(c.model.vocab == 37);
   CHECK(c.train.tokens_per_step == 16 * 42);
   CHECK(c.train.lanes == 8);
-  // Of several tasks the largest.
+  // With several tasks, the largest one counts.
   json two = task_config(R"([{"task": "copy", "weight": 1},
                              {"task": "flip_flop", "ignore": "dense", "weight": 2}])");
   const RunConfig both = read_config(two);
@@ -109,7 +109,7 @@ TEST_CASE("what a run on a task needs and has not is an error") {
   c["eval"] = {{"lengths", {64}}};
   c["data"]["val"] = {{"task", "copy"}, {"length", {4, 4}}};
   check_mentions(refusal(c), {"eval.lengths", "a task in data.val"});
-  // Shards do not say these.
+  // Shards leave these keys open.
   check_mentions(message(replaced("\"vocab\": 96,", "")), {"model.vocab", "--set model.vocab=..."});
   check_mentions(message(replaced(", \"sequence_length\": 16", "")),
                  {"data.sequence_length", "--set data.sequence_length=..."});
@@ -156,7 +156,7 @@ TEST_CASE("tasks whose positions read all others are refused, by name") {
 }
 
 TEST_CASE("configurations of tasks have the paper's figures") {
-  struct Row {  // ASEntmax, appendix G.3 and its code; rates of the last four are not given
+  struct Row {  // ASEntmax, appendix G.3 and its code; it does not give the last four rates
     const char* name;
     int64_t H, L, C, F, D, steps, warmup;
     double lr;
@@ -172,8 +172,8 @@ TEST_CASE("configurations of tasks have the paper's figures") {
   size_t reduced = 0, found = 0;
   for (const auto& file : shipped_configs("configs/tasks")) {
     const std::string name = file.stem().string();
-    if (name.starts_with("che-") || name.starts_with("max_")) continue;  // below
-    if (name.starts_with("passkey")) continue;                           // whose tokenizer is yours
+    if (name.starts_with("che-") || name.starts_with("max_")) continue;  // tested below
+    if (name.starts_with("passkey")) continue;                           // the user's own tokenizer
     INFO(file.string());
     const RunConfig c = read_run_config(file.string(), {});
     CHECK(c.name == name);
@@ -182,9 +182,9 @@ TEST_CASE("configurations of tasks have the paper's figures") {
     const TaskChoice& task = *c.data.val_task;
     CHECK(task.lengths == task.info->lengths);
     if (task.options.has("queries")) CHECK(task.options.number("queries") == 4);
-    const bool searched = name == "mqmtar-reduced";  // a recipe of its own, bench/results/tasks.md
+    const bool searched = name == "mqmtar-reduced";  // has its own recipe, bench/results/tasks.md
     std::vector<TaskChoice> trained(1, task);
-    if (searched) {  // half of the sources are shorter than those that it is validated on
+    if (searched) {  // one of two sources has shorter lengths than validation
       trained.insert(trained.begin(), task);
       trained[0].lengths = {15, 31};
     }
@@ -195,7 +195,7 @@ TEST_CASE("configurations of tasks have the paper's figures") {
     }
     if (searched) CHECK(c.model.attention.prior.names() == "t5");
     CHECK(name.starts_with(task.info->name));
-    // The block of Gemma 2, without its soft caps and window.
+    // Gemma 2's block, without its soft caps and window.
     CHECK(c.model.norm_position == NormPosition::both);
     CHECK(c.model.mlp.kind == MlpKind::geglu);
     CHECK(c.model.norm.eps == 1e-6);
@@ -366,7 +366,7 @@ TEST_CASE("a passkey has ids of a tokenizer, whose number is the user's to give"
                  {"data.train.path", "unknown key"});
   c["data"]["sequence_length"] = 308;
   check_mentions(refusal(c), {"data.sequence_length", "at least 309"});
-  // Beside shards, whose ids they are.
+  // Mixed with shards, which use the same ids.
   json mixed =
       task_config("[" + task(R"(, "weight": 1)") + R"(, {"path": "tokens", "weight": 2}])");
   mixed["model"]["vocab"] = 400;
@@ -375,7 +375,8 @@ TEST_CASE("a passkey has ids of a tokenizer, whose number is the user's to give"
 }
 
 TEST_CASE("configurations of the Chomsky benchmark have the paper's figures, whatever the task") {
-  // Prior, what its heads are mixed with, whether it is randomized, and the option that says how.
+  // The prior; whether dape mixes its heads, with the prior as base; whether positions are
+  // randomized.
   struct Row {
     const char *name, *prior;
     bool mixed, randomized;

@@ -1,5 +1,5 @@
-// config_version: what a configuration leaves open has the value of its own version, so that a run
-// of an earlier one goes on as it began.
+// config_version: keys that a config leaves open take the defaults of its version, so that a
+// resumed run keeps the defaults that it began with.
 
 #include <nlohmann/json.hpp>
 
@@ -34,7 +34,7 @@ TEST_CASE("defaults are those of the config's version") {
     CHECK(prior_options(version(2, {set})).number("theta") == 10000);
     CHECK(prior_options(version(1, {set, "model.attention.prior.theta=7"})).number("theta") == 7);
   }
-  // Version 1 let gates decay and no table or network.
+  // In version 1, gates had weight decay, but tables and networks had none.
   for (const char* name : {"cable", "kcable", "transformer_xl"}) {
     CHECK((decays(1, name) && decays(2, name)));
   }
@@ -125,7 +125,7 @@ TEST_CASE("up to version 2 eval.require_all_lengths may be called eval.insist") 
     CHECK(version(n, {"eval.require_all_lengths=true"}).eval.require_all_lengths);
     CHECK_FALSE(version(n, {"eval.insist=false"}).eval.require_all_lengths);
     CHECK_FALSE(version(n, {}).eval.require_all_lengths);
-    // The resolved configuration has the current name, and reads back.
+    // The resolved config has the current name and reads back.
     const nlohmann::json now = resolved(c);
     CHECK(now["eval"]["require_all_lengths"] == true);
     CHECK_FALSE(now["eval"].contains("insist"));

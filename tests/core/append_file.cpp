@@ -137,7 +137,7 @@ TEST_CASE("what is appended is synced with its folder's entry, and each step may
     ~Lift() { set_file_fault(nullptr); }
   } lift;
   set_file_fault(note);
-  g_failing_operation = FileOp::rename;  // which none of this does
+  g_failing_operation = FileOp::rename;  // never called in this test
   append();
   CHECK(g_operations == all);
   for (size_t n = 0; n < all.size(); ++n) {
@@ -169,7 +169,7 @@ TEST_CASE("a pipe is no file to append to, whether somebody reads it or not") {
   REQUIRE(reader >= 0);
   refused();
   ::close(reader);
-  // It takes the file's place while that is written.
+  // A pipe replaces the file while it is being written.
   std::filesystem::remove(path);
   AppendFile file(path, 0);
   std::filesystem::remove(path);

@@ -13,10 +13,10 @@ using namespace bamtrain;
 
 namespace {
 
-// Some additions in fp64 of numbers of one size.
+// The rounding error of a few fp64 additions of similar magnitude.
 constexpr double kRounding = 1e-12;
 
-/// Clusters of different sizes, each with a level of its own.
+/// Clusters of different sizes, each with its own mean.
 std::vector<std::vector<double>> draw(int64_t number, uint64_t longest) {
   const Rng rng(7, "clusters");
   std::vector<std::vector<double>> out;
@@ -87,7 +87,7 @@ TEST_CASE("the jackknife over clusters agrees to first order") {
   const std::vector<std::vector<double>> values = draw(400, 60);
   const std::vector<Cluster> clusters = summed(values);
   const ClusteredMean m = clustered_mean(clusters);
-  std::vector<double> without;  // the mean of all clusters but one
+  std::vector<double> without;  // means of all clusters but one
   for (size_t left_out = 0; left_out < values.size(); ++left_out) {
     std::vector<double> rest;
     for (size_t c = 0; c < values.size(); ++c) {
@@ -98,8 +98,8 @@ TEST_CASE("the jackknife over clusters agrees to first order") {
   const double G = 400, centre = mean_of(without);
   double variance = 0;
   for (double x : without) variance += (G - 1) / G * (x - centre) * (x - centre);
-  // A mean without cluster c is m - (S_c - m n_c) / (N - n_c): each square is the formula's up to
-  // ((1 - 1 / G) / (1 - n_c / N))^2.
+  // The mean without cluster c is m - (S_c - m n_c) / (N - n_c). Each square equals the formula's
+  // up to a factor of ((1 - 1 / G) / (1 - n_c / N))^2.
   int64_t largest = 0;
   for (const Cluster& c : clusters) largest = std::max(largest, c.count);
   const double first_order = 2.0 * static_cast<double>(largest) / static_cast<double>(m.count);
@@ -130,7 +130,7 @@ TEST_CASE("exp of a mean has the error of the mean times the slope of exp") {
   const std::vector<Cluster> clusters = summed(draw(40, 9));
   const ClusteredMean m = clustered_mean(clusters);
   const double h = 1e-6, slope = (std::exp(m.mean + h) - std::exp(m.mean - h)) / (2 * h);
-  // h^2 / 6 of the third derivative, and rounding by 1e-16 / h.
+  // The error is h^2 / 6 times the third derivative, plus rounding of 1e-16 / h.
   CHECK(m.error_of_exp().value() == Approx(slope * m.error.value()).epsilon(1e-9));
 }
 

@@ -1,4 +1,4 @@
-// Files that are there whole or not at all.
+// Files appear whole or not at all.
 
 #include "core/durable_file.h"
 
@@ -25,12 +25,12 @@ namespace {
 using namespace testing;
 namespace fs = std::filesystem;
 
-/// The operation that fails, and with what; and all that were attempted.
+/// The operation that fails and its errno; then all operations attempted.
 FileOp g_failing = FileOp::write;
 int g_error = 0;
 std::vector<FileOp> g_seen;
 
-/// `f` with a fault; afterwards there is none.
+/// Runs `f` with a fault and removes the fault afterwards.
 template <class F>
 void with_fault(FileOp op, int error, F&& f) {
   g_failing = op;
@@ -52,7 +52,7 @@ void write_atomically(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-/// Names in the folder, hidden ones too.
+/// Names in the folder, including hidden ones.
 std::vector<std::string> names_in(const TemporaryFolder& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder.path())) {
@@ -64,8 +64,8 @@ std::vector<std::string> names_in(const TemporaryFolder& folder) {
 
 using Names = std::vector<std::string>;
 
-/// Both kinds of temporary file: without a name, and with one as on file systems that know no
-/// other.
+/// Runs `check` with both kinds of temporary file: unnamed, and named as on file systems without
+/// unnamed files.
 void for_both_kinds(const std::function<void()>& check) {
   {
     INFO("a file without a name");
@@ -165,7 +165,7 @@ TEST_CASE("whichever operation fails, the former file stays and nothing else") {
       });
       INFO(message);
       const auto attempts = std::count(g_seen.begin(), g_seen.end(), op);
-      if (op == FileOp::link && attempts == 0) continue;  // a file system where all have names
+      if (op == FileOp::link && attempts == 0) continue;  // a file system without unnamed files
       CHECK(attempts == 1);
       CHECK(contains(message, folder.file("a") + ": expected"));
       CHECK(contains(message, std::strerror(error)));
@@ -210,7 +210,7 @@ TEST_CASE("a process that is killed leaves nothing where files need no names") {
 
 namespace {
 
-/// Writes the file in a process that is killed before the rename, its last step but one.
+/// Writes the file in a child process that is killed before the rename, the last step but one.
 void be_killed_in_commit(const std::string& path) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -234,12 +234,12 @@ TEST_CASE("what a process leaves that is killed between link and rename, the nex
     write_bytes(folder.file("a"), "former");
     be_killed_in_commit(folder.file("a"));
     be_killed_in_commit(folder.file("b"));
-    REQUIRE(names_in(folder).size() == 3);  // of a, of b, and a: each removed what was its own
+    REQUIRE(names_in(folder).size() == 3);  // a, its leftover, and that of b
     be_killed_in_commit(folder.file("a"));
     CHECK(names_in(folder).size() == 3);
     write_atomically(folder.file("a"), "new");
     CHECK(read_bytes(folder.file("a")) == "new");
-    CHECK(names_in(folder).size() == 2);  // of b
+    CHECK(names_in(folder).size() == 2);  // a and the leftover of b
     { AtomicFile given_up(folder.file("b")); }
     CHECK(names_in(folder) == Names{"a"});
   });
@@ -251,7 +251,7 @@ TEST_CASE("a file that is being written is no leftover") {
     AtomicFile first(folder.file("a"));
     first.write("first");
     {
-      // In the moment in which it has its temporary name.
+      // Runs while the file has its temporary name.
       static std::string path;
       path = folder.file("a");
       set_file_fault([](FileOp now, const std::string&, const std::string&) {
@@ -276,7 +276,7 @@ TEST_CASE("only what is named as an atomic file names it is a leftover, and only
   be_killed_in_commit(folder.file("a"));
   REQUIRE(names_in(folder).size() == 1);
   const std::string left = names_in(folder)[0];
-  // One letter exchanged, of either half; a folder and a link of such a name.
+  // Names with one letter changed, in either half; then a folder and a link with such a name.
   std::string chance = left, check = left;
   const auto exchange = [](char& c) { c = c == 'x' ? 'y' : 'x'; };
   exchange(chance[left.size() - 5]);
@@ -382,7 +382,7 @@ TEST_CASE("a tree is removed with all in it, what its links lead to stays") {
   write_bytes(folder.file("kept"), "x");
   fs::create_symlink(folder.file("kept"), folder.file("tree/link"));
   remove_tree(folder.file("tree"));
-  remove_tree(folder.file("tree"));  // nothing there: no error
+  remove_tree(folder.file("tree"));  // missing: no error
   CHECK(names_in(folder) == Names{"kept"});
 }
 

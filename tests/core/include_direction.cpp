@@ -1,4 +1,4 @@
-// Includes go one way (see src/meson.build); this reads every source file and checks.
+// Includes go one way (see src/meson.build). This test reads every source file and checks them.
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What each folder of src may include, besides itself.
+/// What each folder of src may include, besides its own files.
 const std::map<std::string, std::set<std::string>> kAllowed = {
     {"core", {}},
     {"priors", {"core"}},
     {"scales", {"core", "priors"}},
     {"normalizers", {"core"}},
     {"mixes", {"core"}},
-    // device.cuh stands for the engine where no nvcc compiles it.
+    // device.cuh includes the engine when no nvcc compiles it.
     {"kernels", {"core", "priors", "scales", "normalizers", "mixes", "engine"}},
     {"ops", {"core", "priors", "scales", "normalizers", "mixes", "kernels"}},
     {"model", {"core", "priors", "scales", "normalizers", "mixes", "ops"}},
@@ -49,11 +49,11 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"report", {"core", "priors", "scales", "normalizers", "mixes", "model", "record"}},
     {"inspect",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "checkpoint", "report"}},
-    // Structs and registries only, but it may name all that a config can say.
+    // Only structs and registries, but of everything that a config can name.
     {"config",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "tasks",
       "train"}},
-    // Each run is a process of its own: what it does is not this folder's business.
+    // Each run is a separate process, so this folder does not depend on what a run does.
     {"study", {"core", "dist", "checkpoint", "train", "record", "report", "config"}},
     {"commands", {"core", "priors", "scales", "normalizers", "mixes",      "ops",   "model",
                   "dist", "data",   "tasks",  "prompts",     "checkpoint", "train", "record",

@@ -17,7 +17,7 @@ using namespace testing;
 TEST_CASE("a file is read whole, in parts and as a digest") {
   const TemporaryFolder folder;
   std::string text;
-  for (int i = 0; i < 300'000; ++i) text += std::to_string(i);  // more than one piece
+  for (int i = 0; i < 300'000; ++i) text += std::to_string(i);  // longer than one read
   write_bytes(folder.file("a"), text);
   InputFile first(folder.file("a"), ExitCode::data, "");
   const InputFile file(std::move(first));
@@ -56,7 +56,7 @@ TEST_CASE("what says nothing of the file is an Error of files where the caller w
   };
   error_of(ExitCode::checkpoint, [&] { open(folder.file("none")); });
   error_of(ExitCode::checkpoint, [&] { open(folder.path()); });
-  // A regular file whose first byte no process has: EIO.
+  // A regular file whose first byte is unmapped in every process: EIO.
   const InputFile memory = open("/proc/self/mem");
   char out = 0;
   CHECK(contains(error_of(ExitCode::io, [&] { memory.read(0, &out, 1); }), "Input/output error"));

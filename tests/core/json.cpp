@@ -1,4 +1,4 @@
-// What the parser refuses, and where it says so.
+// What the parser refuses, and the position it reports.
 
 #include "core/json.h"
 
@@ -118,7 +118,7 @@ TEST_CASE("a text of very many values is refused before it fills the memory") {
     for (size_t i = 1; i < values; ++i) text += i == 1 ? "0" : ",0";
     return text + "]";
   };
-  CHECK(refusal(list(4194304)).empty());  // the list is one of them
+  CHECK(refusal(list(4194304)).empty());  // the list itself counts as one
   check_mentions(refusal(list(4194305)), {"f:1:8388609:", "at most 4194304 values"});
 }
 

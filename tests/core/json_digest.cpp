@@ -24,7 +24,7 @@ ordered_json with_digest(ordered_json object, const char* digest) {
 }  // namespace
 
 TEST_CASE("a digest is that of the members in their order, as another program has it") {
-  // printf '{"format":2,"b":1}' | sha256sum, and of the other likewise
+  // From: printf '{"format":2,"b":1}' | sha256sum, and likewise for the other.
   const ordered_json first = {{"format", 1}, {"b", 1}};
   CHECK(ordered_json::parse(digested_json(first)) ==
         with_digest({{"format", 2}, {"b", 1}},
@@ -35,7 +35,7 @@ TEST_CASE("a digest is that of the members in their order, as another program ha
                             "16d001483408f80f076a4ed6990012cb939f3fa617eced6794e775b7add2a9ce")
                         .dump(2) +
                     "\n");
-  // What is read is what was written, in its order.
+  // Reading returns what was written, in the same order.
   CHECK(parse_digested_json(text, kDigested).dump() == last.dump());
   CHECK(parse_digested_json(digested_json(ordered_json::parse(text)), kDigested).dump() ==
         last.dump());
@@ -58,7 +58,7 @@ TEST_CASE("no bit of a file with a digest flips unnoticed") {
       ++refused;
       continue;
     }
-    CHECK(read == meant);  // white space that is other white space
+    CHECK(read == meant);  // only the kind of white space changed
   }
   CHECK(refused > static_cast<int>(7 * whole.size()));
   CHECK(digest_refusal(std::string(whole).replace(whole.find("run"), 3, "ruN"))

@@ -10,7 +10,8 @@ namespace {
 
 using namespace testing;
 
-/// Lines of that file from an offset on; each ends where the reader says that the next one begins.
+/// The lines of the file from `offset` on. Checks that the reader's offset is where the next line
+/// starts.
 std::vector<std::string> lines_of(const std::string& path, int64_t offset = 0) {
   const InputFile file(path, ExitCode::data, "");
   LineReader reader(file, offset);
@@ -42,7 +43,7 @@ TEST_CASE("lines are whole across the pieces in which a file is read") {
   const TemporaryFolder folder;
   std::vector<std::string> truth;
   std::string text;
-  // Ends before, at and behind a MiB, and lines longer than that.
+  // Lines that end before, at and after a multiple of 1 MiB, and lines longer than that.
   for (const size_t length : {(1u << 20) - 1, 5u, (1u << 20) - 7, 3u << 20, 0u, 1u}) {
     truth.emplace_back(length, static_cast<char>('a' + truth.size()));
     text += truth.back() + "\n";

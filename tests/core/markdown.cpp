@@ -4,7 +4,7 @@
 
 using namespace bamtrain;
 
-// What CommonMark 0.31 says of backslash escapes (2.4): before ASCII punctuation they make it text.
+// CommonMark 0.31, section 2.4: a backslash before ASCII punctuation makes it literal text.
 TEST_CASE("text cannot leave its line or cell of Markdown") {
   CHECK(markdown_text("rope, base 100 (0.5)") == "rope, base 100 (0.5)");
   CHECK(markdown_text("exact_match \xC3\xA9") == "exact_match \xC3\xA9");

@@ -65,7 +65,7 @@ TEST_CASE("version 1: the group of the memory controller counts, whatever the ot
     root.write(std::string("/sys/fs/cgroup/memory/") + group + "/memory.limit_in_bytes", "5\n");
   }
   root.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  CHECK(root.limit() == 9223372036854771712);  // how version 1 says "none"
+  CHECK(root.limit() == 9223372036854771712);  // version 1's value for "no limit"
   root.write("/sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "800000\n");
   CHECK(root.limit() == 800000);
   root.write("/sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "700000\n");
@@ -123,7 +123,7 @@ TEST_CASE("a plan that does not fit is refused") {
   CHECK_THROWS_AS(host_memory().check_fits(std::numeric_limits<int64_t>::max()), Error);
   Arena arena;
   Tensor t, u;
-  arena.add("t", &t, Dtype::f32, {limit / 8});  // half of it
+  arena.add("t", &t, Dtype::f32, {limit / 8});  // 4 bytes each: half of the limit
   arena.add("u", &u, Dtype::f32, {limit / 4});
   CHECK_THROWS_AS(arena.commit(), Error);
 }

@@ -1,5 +1,5 @@
-// A class of a namespace is declared in one header: two would link without a word, and one program
-// would run the other's code. This reads every header.
+// A class in a namespace is declared in one header only. Two declarations would link silently, and
+// one program would run the other's code. This test reads every header.
 
 #include <cstdlib>
 #include <filesystem>

@@ -12,7 +12,7 @@ using namespace bamtrain;
 
 namespace {
 
-/// What an option holds after `--option TEXT`; the message where it refuses that.
+/// The value of an option after `--option TEXT`, or the message if it refuses the text.
 template <class T>
 struct Parsed {
   std::optional<T> value;
@@ -46,7 +46,7 @@ TEST_CASE("an integer is read whole and in its range, or refused") {
   CHECK(read("0").value == 0);
   CHECK(read("-3").value == -3);
   CHECK(read("1048576").value == 1 << 20);
-  CHECK(read("010").value == 10);  // no octal number
+  CHECK(read("010").value == 10);  // not octal
   for (const char* text : {"", " ", "-4", "1048577", "99999999999999999999999", "1e3", "0x10",
                            "1.0", "+1", "3 ", "three", "18446744073709551615"}) {
     const auto refused = read(text);

@@ -36,8 +36,8 @@ TEST_CASE("a permutation visits every position once") {
 }
 
 TEST_CASE("the permutation is the documented one") {
-  // From a separate Python program: Philox 4x32-10 of the paper's constants in 8 Feistel rounds.
-  // A change here changes the data order of every run that resumes.
+  // Computed by a separate Python program: Philox 4x32-10 with the paper's constants, in 8 Feistel
+  // rounds. A change here changes the data order of every resumed run.
   const auto start = [](int64_t n, uint64_t seed, int64_t epoch, int64_t count) {
     const Permutation order(n, seed, epoch);
     std::vector<int64_t> v;

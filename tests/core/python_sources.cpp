@@ -1,4 +1,4 @@
-// Python files that no test runs are at least Python.
+// Python files that no test runs must at least compile.
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +10,7 @@ TEST_CASE("every Python file compiles") {
   namespace fs = std::filesystem;
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   REQUIRE(source != nullptr);
-  // Not py_compile: it writes beside the sources.
+  // Not py_compile: it writes next to the sources.
   std::string command =
       "python3 -c 'import sys; [compile(open(f).read(), f, \"exec\") for f in sys.argv[1:]]'";
   int files = 0;

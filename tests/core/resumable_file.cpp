@@ -1,4 +1,4 @@
-// Files that grow over several lives. As shards: tests/data/shard_writer.cpp.
+// Files that grow over several process lifetimes. For shards, see tests/data/shard_writer.cpp.
 
 #include "core/resumable_file.h"
 

@@ -14,7 +14,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// "live 100" of a terminal of so many columns, "plain" where there is none.
+/// Prints "live 100" on a terminal with that many columns, "plain" without a terminal.
 void say() {
   const Terminal terminal(STDOUT_FILENO);
   fmt::print("{}\n", terminal.live() ? fmt::format("live {}", terminal.columns()) : "plain");
@@ -26,8 +26,8 @@ void set(const char* term, const char* no_color) {
   setenv("NO_COLOR", no_color, 1);
 }
 
-/// say() in a process whose standard output is a terminal that `launcher` made and copies to its
-/// own, as mpirun does.
+/// Calls say() in a process whose standard output is a terminal that `launcher` created and copies
+/// to its own output, as mpirun does.
 void say_behind_a_launcher() {
   int made = -1;
   const int other = posix_openpt(O_RDWR | O_NOCTTY);
@@ -95,7 +95,7 @@ TEST_CASE("a terminal that a launcher made is what the launcher writes to") {
           set("xterm", "");
           say_behind_a_launcher();
         }).starts_with("live 70"));
-  // The launcher's own output goes to a file, or to a pipe, while the session has a terminal.
+  // The launcher's output goes to a file or a pipe, while the session has a terminal.
   const std::string told = on_terminal(70, [] {
     set("xterm", "");
     const int terminal = dup(STDOUT_FILENO);

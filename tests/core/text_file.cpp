@@ -15,7 +15,7 @@ using namespace std::string_literals;
 
 const std::string kLine = "the northern hills\n";
 
-/// gzip.compress(b"the northern hills\n" * 3, mtime=0) of Python 3.11.
+/// gzip.compress(b"the northern hills\n" * 3, mtime=0) in Python 3.11.
 const std::string kCompressed =
     "\x1F\x8B\x08\0\0\0\0\0\x02\x03\x2B\xC9\x48\x55\xC8\xCB\x2F\x2A\xC9\x48\x2D\xCA\x53\xC8\xC8\xCC"
     "\xC9"
@@ -55,7 +55,7 @@ TEST_CASE("gzip that is cut or damaged is refused by its path, and so is what is
   };
   for (size_t keep = 2; keep < kCompressed.size(); ++keep) refused(kCompressed.substr(0, keep));
   std::string flipped = kCompressed;
-  flipped[flipped.size() - 6] ^= 1;  // of the checksum
+  flipped[flipped.size() - 6] ^= 1;  // in the checksum
   refused(flipped);
   refused(kCompressed + "more");
   CHECK(contains(error_of(ExitCode::io, [&] { open_text_file(folder.file("no"), "look"); }),

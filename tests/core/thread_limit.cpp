@@ -12,7 +12,7 @@ using namespace bamtrain;
 
 namespace {
 
-/// What limit_of_threads says in a child after `before`; "" where the child does not end well.
+/// What limit_of_threads returns in a child after `before`; "" if the child fails.
 template <class F>
 std::string said_in_a_child(F&& before) {
   int ends[2];
@@ -42,10 +42,10 @@ TEST_CASE("a thread that has no room for its stack is refused by the limit of me
   CHECK(said_in_a_child([] {
           rlimit limit = {};
           ::getrlimit(RLIMIT_AS, &limit);
-          limit.rlim_cur = 1 << 20;  // less than it has: no stack fits
+          limit.rlim_cur = 1 << 20;  // less than is already mapped: no stack fits
           ::setrlimit(RLIMIT_AS, &limit);
         }) == "memory (ulimit -v)");
-  // A limit that is far away is not what it failed by.
+  // A limit far above the use is not the cause.
   CHECK(said_in_a_child([] {
           rlimit limit = {};
           ::getrlimit(RLIMIT_AS, &limit);

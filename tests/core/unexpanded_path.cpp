@@ -6,7 +6,7 @@ using namespace bamtrain;
 
 namespace {
 
-/// The message that a path is refused with; "" where it is not.
+/// The message with which a path is refused; "" if it is accepted.
 std::string path_refusal(const std::string& path) {
   try {
     require_expanded_path(path, ExitCode::config, "out_dir");

@@ -9,7 +9,8 @@ using namespace bamtrain;
 
 namespace {
 
-/// The message for these arguments of a program with an option, and a command with a required one.
+/// The message for these arguments of a program that has an option, and a command with a required
+/// option.
 std::string message(std::vector<std::string> arguments) {
   CLI::App app("a program", "prog");
   std::string config, checkpoint, prompt, file, run;

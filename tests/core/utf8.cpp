@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-/// The encoding of a code point, by arithmetic.
+/// The UTF-8 encoding of a code point, computed arithmetically.
 std::string encoded(uint32_t c) {
   const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3F)); };
   if (c < 0x80) return {static_cast<char>(c)};
@@ -117,7 +117,7 @@ TEST_CASE("controls other than tab and newline are replaced, and nothing else") 
 }
 
 TEST_CASE("what turns a text around, breaks its line or is no character is replaced") {
-  // The Unicode Standard 15: 65 controls, of which two stay; 2 separators; 5 embeddings and
+  // The Unicode Standard 15: 65 controls, two of which are kept; 2 separators; 5 embeddings and
   // overrides, 4 isolates; 66 noncharacters (section 23.7).
   int64_t replaced = 0;
   for (uint32_t c = 0; c < 0x110000; ++c) {
@@ -129,7 +129,7 @@ TEST_CASE("what turns a text around, breaks its line or is no character is repla
   for (uint32_t c : {0x202Au, 0x202Eu, 0x2066u, 0x2069u, 0x2028u, 0xFDD0u, 0xFFFEu, 0x10FFFFu}) {
     CHECK(printable("a" + encoded(c) + "b") == "a" + r + "b");
   }
-  // Marks of right-to-left text, and what joins an emoji, stay.
+  // Right-to-left marks and emoji joiners are kept.
   for (uint32_t c : {0x200Du, 0x200Eu, 0x200Fu, 0xFFFDu, 0xFEFFu}) {
     CHECK(printable(encoded(c)) == encoded(c));
   }
@@ -143,7 +143,7 @@ TEST_CASE("a cut moves back to the start of the character that it would cut") {
     INFO(at);
     CHECK(utf8_boundary_before(text, at) == expected[at]);
   }
-  // Never further than a character is long, whatever the bytes.
+  // It goes back at most the length of one character, whatever the bytes.
   CHECK(utf8_boundary_before(std::string(20, '\x80'), 10) == 7);
 }
 

@@ -1,4 +1,5 @@
-// Attention of the CUDA backend against the fp64 reference, in every form at every head dimension.
+// Attention of the CUDA backend, compared with the fp64 reference in every form at every head
+// dimension.
 
 #include <vector>
 
@@ -15,8 +16,8 @@ void check_attention(const AttentionCase& c, Dtype t) {
   Machine machine(t, cuda_device(), workspace_of(c));
   Operation op = attention(c);
   if (t == Dtype::bf16) allow_for_logit_readers(op, c);
-  // p and dz are rounded to bf16 on their way into products: once or twice kBf16 beside the
-  // rounding of the result.
+  // p and dz are rounded to bf16 before matrix products: one or two kBf16 on top of the rounding of
+  // the result.
   compare_with_reference(op, t, t == Dtype::f32 ? 4 * kF32 * 24 : 3 * kBf16, {&machine});
 }
 
@@ -37,8 +38,8 @@ TEST_CASE("attention on CUDA agrees with the reference in every form") {
   }
 }
 
-// Tiles wholly below the diagonal, on it and past the end; and some that documents end in where
-// there is no scale, that a window cuts where there is one.
+// Tiles below the diagonal, on it and past the end. Also tiles in which documents end (without a
+// scale) or which a window cuts (with a scale).
 TEST_CASE("attention on CUDA agrees with the reference in every form at every head dimension",
           "[long]") {
   for (const int64_t D : {16, 32, 48, 64, 80, 96, 128}) {
@@ -60,8 +61,8 @@ TEST_CASE("attention on CUDA agrees with the reference in every form at every he
   }
 }
 
-// The lengths of the shipped configs are of 4 tiles and more; here six, of which the window leaves
-// the nearest or all.
+// The shipped configs have lengths of 4 tiles and more. Here there are six; a window keeps only the
+// nearest, otherwise all are kept.
 TEST_CASE("attention over many tiles on CUDA agrees with the reference in every form") {
   size_t row = 0;
   for (TableForm table : table_forms_of_priors()) {
@@ -86,14 +87,14 @@ void check_mixed(const AttentionCase& c, Dtype t) {
   Machine machine(t, cuda_device(), workspace_of(c));
   Operation op = attention(c);
   if (t == Dtype::bf16) allow_for_logit_readers(op, c);
-  // Sums reach 27, and what a network makes of their differences is as large: a logit, and what
-  // its rounding is multiplied by for the scale's gradient.
+  // Sums reach 27, and the network's function of their differences is as large. It is a logit, and
+  // its rounding error multiplies into the scale's gradient.
   const double of_sums = has_sums(c) ? 32 * 27 * kF32 : 0;
   compare_with_reference(op, t, t == Dtype::f32 ? 4 * kF32 * 24 + of_sums : 3 * kBf16, {&machine});
 }
 
-// On tensor cores 16 or 32 heads and 32 or 64 hidden units, with both widths of what the network
-// reads; and in plain loops 33 heads.
+// Tensor cores: 16 or 32 heads and 32 or 64 hidden units, with both input widths of the network.
+// Plain loops: 33 heads.
 TEST_CASE("mixed heads on CUDA agree with the reference") {
   size_t n = 0;
   for (TableForm table : table_forms_of_priors()) {
@@ -123,7 +124,7 @@ TEST_CASE("mixed heads on CUDA agree with the reference") {
   }
 }
 
-// The shape of DAPE's recipe, whose rows are long enough for what is rounded to average out.
+// The shape of DAPE's recipe; rows are long enough for rounding errors to average out.
 TEST_CASE("mixed heads at a length of training on CUDA agree with the reference") {
   for (TableForm table : {TableForm::falling, TableForm::fire}) {
     if (table == TableForm::fire && !long_tests()) continue;
@@ -139,8 +140,8 @@ TEST_CASE("mixed heads at a length of training on CUDA agree with the reference"
   }
 }
 
-// More blocks than any GPU holds at a time, and with a table as many as make a block of keys take
-// two tiles (attention_parts of kernels/attention.h): 342 heads, 3 tiles in 2 parts.
+// More blocks than fit on any GPU at once. With a table there are also enough for a block of keys
+// to take two tiles (attention_parts of kernels/attention.h): 342 heads, 3 tiles in 2 parts.
 TEST_CASE("attention over many heads on CUDA agrees with the reference") {
   for (TableForm table : {TableForm::falling, TableForm::fire}) {
     AttentionCase c;
@@ -154,7 +155,7 @@ TEST_CASE("attention over many heads on CUDA agrees with the reference") {
   }
 }
 
-// Several parts of a sequence's queries, too: those of content_logits.
+// Also with several parts of a sequence's queries, as in content_logits.
 TEST_CASE("bidirectional attention on CUDA agrees with the reference in every form") {
   size_t n = 0;
   for (TableForm table : table_forms_of_priors()) {
@@ -187,7 +188,7 @@ TEST_CASE("a content scale on CUDA is a factor of the queries, to the bit") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     Machine m(t, cuda_device());
     for (TableForm table : table_forms_of_priors()) {
-      if (reads_content(table)) continue;  // queries have a part in its bias too
+      if (reads_content(table)) continue;  // queries also contribute to its bias
       for (ScaleForm scale : kScales) {
         AttentionCase c;
         c.T = 70;

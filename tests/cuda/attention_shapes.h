@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of attention and of models on a device have in common.
+// Helpers shared by the device tests of attention and of models.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace bamtrain::testing {
 
 inline constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 
-/// `general`: by the general path, which softmax takes by choice.
+/// `general`: use the general path, which is optional for softmax.
 inline WorkspaceShape workspace_of(const AttentionCase& c, bool general) {
   WorkspaceShape shape = Machine::kShape;
   shape.B = std::max(shape.B, c.B);
@@ -25,9 +25,11 @@ inline WorkspaceShape workspace_of(const AttentionCase& c) {
   return workspace_of(c, c.normalizer.kind != NormalizerKind::softmax);
 }
 
-/// Of fp32 see tests/ops/normalizers.cpp. Of bf16 p and dz are rounded on their way into products,
-/// u of dz = u (dP - D) may exceed p, and D of topk is of the rounded `out`, whose rounding few
-/// keys do not average out, nor one key, where its weight is no constant.
+/// The tolerance of the general path. For fp32, see tests/ops/normalizers.cpp. For bf16:
+/// - p and dz are rounded before matrix products;
+/// - u in dz = u (dP - D) may exceed p;
+/// - D of topk comes from the rounded `out`, whose rounding does not average out over few keys, or
+///   over one key whose weight is not constant.
 inline double general_tolerance(const AttentionCase& c, Dtype t) {
   const bool entmax = c.normalizer.kind == NormalizerKind::entmax;
   const bool few =
@@ -36,7 +38,7 @@ inline double general_tolerance(const AttentionCase& c, Dtype t) {
   return (entmax ? 8 : 2) * fp32_tolerance(c);
 }
 
-/// small_config with sizes that the device takes, and documents.
+/// small_config with sizes that the device supports, and document masks.
 inline ModelConfig device_config(const PriorConfig& prior) {
   ModelConfig c = small_config();
   c.width = 64;

@@ -1,4 +1,4 @@
-// What the CUDA backend's own part does beside operations: recordings, and what it says of memory.
+// What the CUDA backend does besides operations: recordings, and reports of memory.
 
 #include <cstdio>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// device "check": a step of the CUDA backend, operation by operation beside the CPU backend.
+// device "check": runs each operation of a step on the CUDA and the CPU backend and compares them.
 
 #include "ops/check/check.h"
 

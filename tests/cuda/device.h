@@ -1,5 +1,5 @@
 #pragma once
-// The device that the tests of this folder run on: the CPU engine, or a GPU.
+// The device under test in this folder: the CPU engine, or a GPU.
 
 #include <cstdint>
 #include <vector>
@@ -8,10 +8,11 @@
 
 namespace bamtrain::testing {
 
-/// A CUDA backend with its own memory, that of ops/host_view.h on a GPU.
+/// A CUDA backend with its own memory; on a GPU, the memory of ops/host_view.h.
 Device cuda_device();
 
-/// Lengths of sequences for what grows with them, up to what the device has time for.
+/// Sequence lengths for tests whose cost grows with length, up to what the device can run in
+/// reasonable time.
 std::vector<int64_t> long_lengths();
 
 }  // namespace bamtrain::testing

@@ -1,4 +1,4 @@
-// The CUDA backend on the CPU engine, whose device memory is the host's.
+// The CUDA backend on the CPU engine, where device memory is host memory.
 
 #include "cuda/device.h"
 #include "ops/cuda/cuda.h"

@@ -1,5 +1,6 @@
-// What goes over flat arrays on CUDA, the optimizer among it, against the fp64 reference: whole
-// tiles and an end, from the start of an allocation and from an element past it.
+// Operations over flat arrays on CUDA, including the optimizer, compared with the fp64 reference.
+// They cover whole tiles and a remainder, from the start of an allocation and from one element past
+// it.
 
 #include <cmath>
 
@@ -11,7 +12,7 @@ namespace bamtrain::testing {
 namespace {
 
 constexpr Role A = Role::activation, P = Role::parameter, W = Role::wide;
-constexpr int64_t kN = 3 * 4096 + 1029;  // no multiple of a thread's share
+constexpr int64_t kN = 3 * 4096 + 1029;  // not a multiple of a thread's share
 
 void compare_flat(const Operation& op, double tolerance) {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
@@ -69,14 +70,14 @@ TEST_CASE("sums and squared norms on CUDA agree with the reference") {
       m.backend().squared_norm(squares.tensor(), x.tensor());
       return Arrays{{"total", read(total.tensor(), W)}, {"squares", read(squares.tensor(), W)}};
     };
-    // n terms of size 1 in fp64, in another order.
+    // n terms of size 1 in fp64, added in a different order.
     op.cancelling = {{"total", static_cast<double>(n)}};
     compare_flat(op, 1e-12);
   }
 }
 
-/// A step of n parameters that lie `offset` elements into memory of their own, and their rounded
-/// copy, with 7 around it.
+/// An optimizer step of n parameters at offset `offset` of their own memory, with their rounded
+/// copy. Elements outside of the n are 7.
 Operation step(const OptimizerStep& s, int64_t n, int64_t offset, double factor) {
   const auto moved = [offset](Values v) {
     v.x.insert(v.x.begin(), static_cast<size_t>(offset), 7);
@@ -129,10 +130,10 @@ TEST_CASE("steps of the optimizers on CUDA agree with the reference") {
         for (int64_t offset : {0, 1}) {
           INFO((kind == OptimizerKind::radam ? "radam" : "adamw")
                << ", step " << count << ", n " << n << ", offset " << offset);
-          // Some ten roundings of numbers of size 1; the smallest of n roots of v magnifies a
-          // momentum, and its rounding with it.
+          // About ten roundings of numbers of size 1. The smallest of n roots of v amplifies a
+          // momentum and its rounding error.
           compare_flat(step(s, n, offset, 0.5), 16 * kF32);
-          // Nothing is written where the factor is NaN.
+          // A NaN factor leaves all values unchanged.
           Machine machine(Dtype::f32, cuda_device());
           const Operation none = step(s, n, offset, std::nan(""));
           const Arrays after = none.forward(machine, none.inputs);
@@ -163,7 +164,7 @@ TEST_CASE("the clipping factor on CUDA is the host's") {
   CHECK(next(64, 2, 0.5) == 0.25);
   CHECK(next(64, 2, 0.125) == 0.125);
   CHECK(std::isnan(next(INFINITY, 2)));
-  CHECK(std::isnan(next(1, 2)));  // no step follows one that failed
+  CHECK(std::isnan(next(1, 2)));  // no step after one that failed
 }
 
 TEST_CASE("the place of the largest element on CUDA is the host's") {

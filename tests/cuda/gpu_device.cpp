@@ -1,4 +1,4 @@
-// The CUDA backend on a GPU, in the memory that the program itself takes.
+// The CUDA backend on a GPU, with the memory source of the program itself.
 
 #include <cuda_runtime.h>
 
@@ -31,7 +31,8 @@ class GpuMemory final : public DeviceMemory {
   }
 
  private:
-  // The backend's streams and the default stream, on which this copies, do not wait for each other.
+  // The backend's streams and the default stream, used for these copies, do not wait for each
+  // other.
   static void copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     check(cudaDeviceSynchronize());
     check(cudaMemcpy(to, from, static_cast<size_t>(bytes), kind));

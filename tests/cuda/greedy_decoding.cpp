@@ -1,4 +1,4 @@
-// What a model writes on a CUDA device, against the logits of the fp64 reference.
+// Greedy decoding of a model on a CUDA device, compared with the logits of the fp64 reference.
 
 #include "eval/greedy_decoding.h"
 
@@ -18,9 +18,9 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr int64_t kLongest = 48;  // of a text
+constexpr int64_t kLongest = 48;  // longest text
 
-/// A model on the device, as those who score it take it.
+/// A model on the device, as the evaluations take it.
 struct Writer {
   ModelConfig config;
   Device device = cuda_device();
@@ -66,7 +66,7 @@ TEST_CASE("a device writes what is likeliest, whatever stands beside it") {
         const double likeliest = *std::max_element(row, row + ids);
         const int32_t id = text[static_cast<size_t>(i)];
         CHECK(id < ids);
-        // As tests/model/generation.cpp, of logits below 10.
+        // As in tests/model/generation.cpp, for logits below 10.
         CHECK(row[id] >= likeliest - 1000 * kF32);
       }
     }

@@ -1,5 +1,5 @@
-// Attention of the last queries of texts on CUDA against the fp64 reference, and models whose texts
-// grow there.
+// Attention of the last queries on CUDA, compared with the fp64 reference; and incremental decoding
+// of models there.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// As for all rows: cuda/attention.cpp and cuda/normalizers.cpp.
+/// The same as for all rows: cuda/attention.cpp and cuda/normalizers.cpp.
 double tolerance(const AttentionCase& c, Dtype t) {
   if (c.normalizer.kind != NormalizerKind::softmax || t == Dtype::bf16) {
     return general_tolerance(c, t);
@@ -33,7 +33,8 @@ void check_last(const AttentionCase& c, int64_t rows, Dtype t) {
   compare_with_reference(op, t, tolerance(c, t), {&machine});
 }
 
-/// Rows that begin within a tile, at one and behind one, and fill none, one or more.
+/// Numbers of rows that begin inside a tile, at its start and after its start, and fill less than
+/// one tile, one, or more.
 constexpr int64_t kRows[] = {1, 70, 64, 7, 130, 33};
 
 TEST_CASE("the last queries on CUDA agree with the reference in every form") {
@@ -158,7 +159,8 @@ TEST_CASE("the last queries on CUDA agree with the reference where heads are mix
 using Sizes = std::vector<int64_t>;
 const Sizes kPieces = {1, 7, 64, 3, 13};
 
-/// Texts of these lengths that grow together by kPieces, against each alone in the reference.
+/// Batched incremental decoding of sequences of length T with this padding, in chunks of kPieces
+/// tokens, compared with each sequence alone in the reference.
 void check_grown(const ModelConfig& c, const Sizes& padding, int64_t T, Dtype t) {
   const auto B = static_cast<int64_t>(padding.size());
   const int64_t V = c.vocab;
@@ -195,7 +197,7 @@ void check_grown(const ModelConfig& c, const Sizes& padding, int64_t T, Dtype t)
     const std::vector<double> truth =
         whole.logits({1, own, {end - own, end}, {}, texts.document_start});
     REQUIRE(logits[static_cast<size_t>(b)].size() == truth.size());
-    // As tests/model/generation.cpp.
+    // As in tests/model/generation.cpp.
     const double allowed = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
     CHECK(distance(logits[static_cast<size_t>(b)], truth) <= allowed * norm(truth));
   }

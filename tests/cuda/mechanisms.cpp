@@ -1,5 +1,5 @@
-// What forms every prior and scale on the CUDA backend, and the gradients of their parameters,
-// against the fp64 reference.
+// Tables and scales of every prior and scale on the CUDA backend, and the gradients of their
+// parameters, compared with the fp64 reference.
 
 #include "ops/mechanisms.h"
 
@@ -10,8 +10,8 @@
 namespace bamtrain::testing {
 namespace {
 
-// Attention is fp32 here, and gates' sums add up the roundings of all later rows: 1.4e-4 were seen
-// at T 1,024.
+// Attention is fp32 here, and sums of gates accumulate the rounding errors of all later rows:
+// 1.4e-4 was observed at T 1,024.
 TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the reference") {
   for (const int64_t T : {64, 300}) {
     WorkspaceShape shape = mechanism_workspace(T);
@@ -31,7 +31,7 @@ TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the refe
   }
 }
 
-// More rows than a block of a gradient's sum takes, and lengths that no block ends at.
+// More rows than a block of a gradient's sum takes, and lengths that are not multiples of a block.
 TEST_CASE("tables and scales of many rows on CUDA agree with the reference") {
   constexpr int64_t kB = 3, kT = 1500;
   WorkspaceShape shape = mechanism_workspace(kT);
@@ -41,7 +41,7 @@ TEST_CASE("tables and scales of many rows on CUDA agree with the reference") {
   for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
     for (const Mechanisms& of : all) {
       INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));
-      // Parameters and results rounded to fp32, everything else in fp64.
+      // Parameters and results are rounded to fp32, everything else is fp64.
       check_near(tables_and_scales(f32, of, kB, kT), tables_and_scales(reference, of, kB, kT),
                  1e-5);
     }

@@ -1,4 +1,4 @@
-// Whole models on the CUDA backend against the fp64 reference, recorded and replayed.
+// Whole models on the CUDA backend, recorded and replayed, compared with the fp64 reference.
 
 #include <cmath>
 #include <set>
@@ -28,7 +28,7 @@ ModelConfig device_config(const std::string& prior_name, const std::string& scal
   return device_config(prior(prior_name), scale(scale_name));
 }
 
-/// `tolerance` of the loss. As in tests/model/backends.cpp.
+/// `tolerance` is the loss's. As in tests/model/backends.cpp.
 void check_gradients(const Run& run, const Run& truth, Dtype t, double tolerance) {
   const GradientErrors errors(run, truth);
   INFO("worst: " << errors.name);
@@ -36,7 +36,7 @@ void check_gradients(const Run& run, const Run& truth, Dtype t, double tolerance
   CHECK(errors.worst <= (t == Dtype::f32 ? 16 : 8) * tolerance);
 }
 
-/// Both precisions of model n with the long tests, else one.
+/// Long tests: both precisions of model n; otherwise one.
 std::vector<Dtype> precisions(size_t n) {
   std::vector<Dtype> all;
   if (is_run(n, 0, 2)) all.push_back(Dtype::f32);
@@ -44,8 +44,8 @@ std::vector<Dtype> precisions(size_t n) {
   return all;
 }
 
-/// A model with the bits of its first pass at the second, which is recorded, and at the third,
-/// which replays the recording.
+/// Compares a model with the reference. The second pass, which is recorded, and the third, which
+/// replays the recording, are bitwise identical with the first.
 void check_against_reference(const ModelConfig& c, const std::vector<Dtype>& types) {
   const Batch batch = random_batch(2, 40, c.vocab);
   INFO(describe(c));
@@ -66,8 +66,8 @@ void check_against_reference(const ModelConfig& c, const std::vector<Dtype>& typ
       CHECK(run.differentiate(batch) == first_loss);
       check_equal(read(run.gradients(), Role::parameter).x, first);
     }
-    // And reads the tokens of the moment. Not those of c.vocab - 1: with fire and ssmax that batch
-    // magnifies the roundings of bf16 to 0.16 of the gradient on every backend.
+    // A replay reads the current tokens. Not the batch of c.vocab - 1: with fire and ssmax it
+    // amplifies bf16 rounding to 0.16 of the gradient on every backend.
     const Batch other = random_batch(2, 40, c.vocab - 2);
     const double other_loss = run.differentiate(other);
     CHECK(std::abs(other_loss - truth.differentiate(other)) <= tolerance);
@@ -76,9 +76,9 @@ void check_against_reference(const ModelConfig& c, const std::vector<Dtype>& typ
   }
 }
 
-// Where roundings of activations to bf16 move keys into or out of a support, or cope's counts past
-// a position, gradients jump on every backend: CUDA's are as far from the truth as the CPU's are,
-// twice at most, whose weights and dz are not rounded.
+// With bf16 rounding, keys enter or leave the nonzero keys, or cope's counts cross a position, and
+// gradients jump on every backend. So CUDA may be at most twice as far from the reference as the
+// CPU, whose weights and dz are not rounded.
 void check_beside_cpu(const ModelConfig& c) {
   const Batch batch = random_batch(2, 40, c.vocab);
   const NormalizerChoice& normalizer = c.attention.normalizer;
@@ -145,7 +145,7 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
     check_against_reference(c, precisions(n++));
     met.insert({of_prior.name(), of_scale.name()});
   }
-  // None is forgotten; scales for evaluation alone follow below.
+  // No mechanism is left out; evaluation-only scales follow below.
   for (const PriorInfo& p : all_priors()) {
     if (!met.insert(p.name).second) continue;
     const ModelConfig c = device_config(p.name, "none");
@@ -197,8 +197,8 @@ TEST_CASE("blocks of every form on CUDA agree with the reference") {
   for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
     ModelConfig c = device_config(n == 1 ? "sinusoidal" : "rope", n == 2 ? "ssmax" : "none");
     c.norm_position = position;
-    // Behind a norm: attention on embeddings of size 3 has logits of size 15, whose softmax
-    // magnifies the roundings of bf16.
+    // Only if attention follows a norm: on embeddings of size 3, it has logits of size 15, whose
+    // softmax amplifies bf16 rounding.
     c.embed_scale = position != NormPosition::post;
     c.own_head_dim = n == 1 ? 0 : 32;
     c.norm.kind = n == 1 ? NormKind::layernorm : NormKind::rmsnorm;
@@ -281,7 +281,7 @@ TEST_CASE("recomputed activations change no bit on CUDA") {
       const double loss = all.differentiate(batch);
       for (const Recompute r : {Recompute::mlp, Recompute::block}) {
         Run run(c, t, 2, 40, cuda_device(), r);
-        // As it is, recorded, replayed.
+        // Not recorded, recorded, replayed.
         for (int pass = 0; pass < 3; ++pass) {
           CHECK(run.differentiate(batch) == loss);
           check_equal(read(run.gradients(), Role::parameter).x,
@@ -351,8 +351,8 @@ TEST_CASE("shapes without kernels are refused before the first step, with the ke
   refused(c, Dtype::f32, "model.head_dim");
 }
 
-// bf16 with ssmax is magnified on every backend, to 0.1 of the gradient: CUDA, which rounds where
-// the CPU does, is then no more than a quarter farther from the truth than the CPU is.
+// In bf16, ssmax amplifies rounding on every backend, to 0.1 of the gradient. CUDA rounds where the
+// CPU does, so it may be at most a quarter farther from the reference than the CPU.
 TEST_CASE(
     "bidirectional models on CUDA agree with the reference, padding and documents among them") {
   size_t n = 0;

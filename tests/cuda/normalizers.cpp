@@ -1,5 +1,5 @@
-// Attention of the CUDA backend with every normalizer against the fp64 reference, and rows at the
-// edges of what numbers hold.
+// Attention of the CUDA backend with every normalizer, compared with the fp64 reference; and rows
+// with extreme logits.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,8 @@ namespace {
 
 const std::vector<TableForm> kTables = table_forms_of_priors();
 
-/// Softmax, in bf16 on the general path; steep forms of entmax only where they are named.
+/// Every normalizer; softmax takes the general path here. Tests name steep forms of entmax
+/// themselves.
 std::vector<NormalizerForm> forms() {
   std::vector<NormalizerForm> all = every_normalizer();
   std::erase_if(all, [](const NormalizerForm& form) {
@@ -90,7 +91,7 @@ TEST_CASE("normalizers on CUDA agree with the reference at every head dimension"
   }
 }
 
-// The forward pass of softmax over a bias that was formed is a kernel of its own.
+// The forward pass of softmax over a mixed bias has a separate kernel.
 TEST_CASE("mixed heads on CUDA agree with the reference with every normalizer") {
   size_t n = 0;
   for (const NormalizerForm& form : one_of_every_normalizer()) {
@@ -114,7 +115,7 @@ TEST_CASE("mixed heads on CUDA agree with the reference with every normalizer") 
   }
 }
 
-// Weights are powers 1 / (alpha - 1) of numbers that are rounded.
+// Weights are rounded numbers to the power 1 / (alpha - 1).
 TEST_CASE("the gradient of an alpha near 1 on CUDA agrees with the reference") {
   for (double alpha : {1.002, 1.01, 1.05}) {
     for (Dtype t : {Dtype::f32, Dtype::bf16}) {
@@ -131,7 +132,7 @@ TEST_CASE("the gradient of an alpha near 1 on CUDA agrees with the reference") {
   }
 }
 
-// Rows of 6 tiles; of stick-breaking more heads than the backward pass takes at a time.
+// Rows of 6 tiles. For stick-breaking, also more heads than the backward pass takes at a time.
 TEST_CASE("normalizers over many tiles and heads on CUDA agree with the reference") {
   for (const NormalizerForm& form : one_of_every_normalizer({entmax(2), topk(40)})) {
     AttentionCase c;
@@ -196,7 +197,8 @@ TEST_CASE("statistics of attention on CUDA agree with the reference, with every 
       if (!allowed(c)) c.scale = ScaleForm::none;
       INFO(describe(c) << " in " << name_of(t));
       Machine machine(t, cuda_device(), workspace_of(c, true));
-      // As in tests/ops/attention_statistics.cpp; weights follow from logits in fp32 with either.
+      // As in tests/ops/attention_statistics.cpp. In both precisions, weights come from fp32
+      // logits.
       const double a = form.alpha - 1, rounding = 8 * fp32_tolerance(c);
       compare_with_reference(attention_statistics(c), t,
                              form.kind == NormalizerKind::entmax ? rounding / a : rounding,
@@ -218,7 +220,7 @@ TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without Na
       c.documents = true;
       c.normalizer = form;
       Machine m(t, cuda_device(), workspace_of(c, true));
-      // Logits that are all equal, of size 1 and 1e4, and bam's floor.
+      // Logits that are all equal, of size 1 and of size 1e4, and bam's floor.
       for (double factor : {0.0, 1.0, 1e4}) {
         for (TableForm table : {TableForm::none, TableForm::self}) {
           c.table = table;
@@ -230,8 +232,8 @@ TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without Na
           const Arrays cotangents = {
               {"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
           const bool whole = traits_of(form.kind).sums_to_one;
-          // Weights, each rounded to bf16, then their sum; near alpha 1 roundings of x = p^(1/1000)
-          // are a thousand times those of p.
+          // Each weight is rounded to bf16, then their sum. Near alpha 1, rounding errors of x =
+          // p^(1/1000) are a thousand times those of p.
           const double most = form.kind == NormalizerKind::entmax && form.alpha < 1.1 ? 1e-3 : 1e-5;
           const double least = t == Dtype::bf16 ? 2 * kBf16 : most;
           size_t wrong = 0;

@@ -1,4 +1,4 @@
-// The CUDA backend in one or several processes: on the engine, where the cases of processes.cpp
+// The CUDA backend in one or several processes: on the engine, where test cases of processes.cpp
 // start it, or on GPUs (on_processes_gpu). Usage: on_processes sums ELEMENTS_PER_MESSAGE |
 // on_processes train CONFIG [KEY=VALUE ...]
 
@@ -23,7 +23,7 @@
 namespace bamtrain {
 namespace {
 
-/// Magnitudes differ by up to 2^30, so that the order of additions shows.
+/// Magnitudes differ by up to 2^30, so that the order of additions matters.
 std::vector<float> values(int rank, int64_t n) {
   const Rng rng(static_cast<uint64_t>(rank), "values");
   std::vector<float> v;
@@ -34,7 +34,7 @@ std::vector<float> values(int rank, int64_t n) {
   return v;
 }
 
-/// The link's sums against the communicator's.
+/// Compares the link's sums with the communicator's. Returns the number of failures.
 int sums(Communicator& comm, int64_t piece) {
   const auto backend = make_cuda_backend(comm.local_rank());
   const auto link = backend->connect(peers_of(comm));
@@ -55,7 +55,7 @@ int sums(Communicator& comm, int64_t piece) {
       std::printf("rank %d: tree sum of %lld: other bits\n", comm.rank(), (long long)n);
       ++failures;
     }
-    // Another order of additions: a rounding of a partial sum for each.
+    // The library adds in another order: one rounding of a partial sum for each addition.
     backend->upload(data, own.data());
     link->all_reduce(data);
     backend->download(library.data(), data);
@@ -75,7 +75,7 @@ int sums(Communicator& comm, int64_t piece) {
   return failures;
 }
 
-/// Losses and norms of all steps, and the digest of the weights after them.
+/// Prints the loss and norm of all steps, then the digest of the weights.
 int train(Communicator& comm, const std::string& config,
           const std::vector<std::string>& overrides) {
   const RunConfig run = read_run_config(config, overrides);

@@ -1,4 +1,5 @@
-// Every operation of the CUDA backend against the fp64 reference; attention in attention.cpp.
+// Every operation of the CUDA backend, compared with the fp64 reference; for attention, see
+// attention.cpp.
 
 #include <cmath>
 
@@ -54,9 +55,9 @@ TEST_CASE("norms on CUDA agree with the reference") {
   }
 }
 
-// Warps of a row and vectors of a lane are constants of the kernels: the widest row of each pair,
-// and one that its last lanes have no part in; rows in two pieces (norm_backward_rows), whose sums
-// lie side by side.
+// Warps per row and vectors per lane are constants of the kernels. Tests the widest row of each
+// pair, and one that leaves its last lanes idle. Also rows in two parts (norm_backward_rows), whose
+// sums are adjacent.
 TEST_CASE("norms of every width on CUDA agree with the reference") {
   for (int64_t C : {256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192}) {
     check_norm({NormKind::rmsnorm, 33, C, false, false});
@@ -68,8 +69,8 @@ TEST_CASE("norms of every width on CUDA agree with the reference") {
 TEST_CASE("activations on CUDA agree with the reference") {
   for (MlpKind kind :
        {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf, MlpKind::relu}) {
-    // exp and a division, each to a few roundings; the derivative is a product of three of them.
-    // Rows and columns of a block, and past its last.
+    // exp and a division have a few roundings each; the derivative is a product of three of them.
+    // Sizes are within a block of rows and columns, equal to it, and larger.
     compare(activation(kind, 19, 40), 32 * kF32);
     compare(activation(kind, 16, 256), 32 * kF32);
     compare(activation(kind, 33, 520), 32 * kF32);
@@ -79,7 +80,7 @@ TEST_CASE("activations on CUDA agree with the reference") {
 TEST_CASE("rotation on CUDA agrees with the reference") {
   for (const RotateCase& c :
        {RotateCase{1, 5, 1, 2}, RotateCase{2, 17, 3, 16}, RotateCase{1, 9, 2, 48},
-        // More pairs to a token than a block has threads, alone and in vectors.
+        // More pairs per token than a block has threads, single and in vectors.
         RotateCase{2, 3, 90, 6}, RotateCase{2, 3, 40, 128}}) {
     compare(rotate(c), 4 * kF32);  // two products and a sum
   }
@@ -97,11 +98,12 @@ TEST_CASE("embedding on CUDA agrees with the reference, tokens repeated or not")
 }
 
 TEST_CASE("cross entropy on CUDA agrees with the reference") {
-  // Tiles of 8,192, of which a block keeps three; the vocabularies of Mistral and GPT-2.
+  // Tiles have 8,192 entries, of which a block keeps three. Includes the vocabularies of Mistral
+  // and GPT-2.
   for (int64_t V : {4, 32, 1000, 8192, 8196, 32768, 50304}) {
     for (double shift : {0.0, 80.0}) {
       INFO("V " << V << ", shift " << shift);
-      // A logit rounded at `shift` moves its probability by shift u.
+      // Rounding a logit at `shift` changes its probability by shift u.
       const double tolerance = kF32 * (32 + 2 * shift);
       Machine f32(Dtype::f32, cuda_device()), bf16(Dtype::bf16, cuda_device());
       compare_with_reference(cross_entropy({7, V, shift, false}), Dtype::f32, tolerance, {&f32});

@@ -1,4 +1,4 @@
-// Training on the CUDA backend, on the engine: against the CPU, and in several processes.
+// Training on the CUDA backend, on the engine: compared with the CPU, and in several processes.
 
 #include <cmath>
 #include <cstdlib>
@@ -50,7 +50,7 @@ Curve trained(const Workplace& w, const std::string& device, const std::string& 
   return curve;
 }
 
-/// The largest difference of a step's loss.
+/// The largest difference between losses of the same step.
 double distance(const Curve& a, const Curve& b) {
   double most = 0;
   for (size_t i = 0; i < a.losses.size(); ++i) {
@@ -59,8 +59,8 @@ double distance(const Curve& a, const Curve& b) {
   return most;
 }
 
-/// Roundings of single activations by at most `rounding`, averaged over the 1,024 tokens of a step
-/// (1 / 32), eight times that.
+/// Each activation is rounded by at most `rounding`. Averaging over a step's 1,024 tokens divides
+/// this by 32; eight times that is allowed.
 void check_near(const Curve& a, const Curve& b, double rounding) {
   INFO("largest difference " << distance(a, b));
   CHECK(distance(a, b) <= rounding / 4 * b.losses.front());
@@ -83,14 +83,14 @@ TEST_CASE("steps on CUDA in fp32 follow the CPU's loss curve") {
   check_near(trained(w, "cuda", "fp32", 4), trained(w, "cpu", "fp32", 4), 0x1p-24);
 }
 
-/// From the third on they are replayed, each with a rate and factors of its own.
+/// From the third step on, they are replayed, each with its own learning rate and factors.
 TEST_CASE("steps of one micro-batch, which are recorded as a whole, follow the CPU's loss curve") {
   const Workplace w;
   const std::vector<std::string> whole = {"train.micro_batch=16", "train.lanes=0",
                                           "optimizer.name=adamw", "optimizer.clip=0.5",
                                           "schedule.warmup_steps=4"};
   const Curve cpu = trained(w, "cpu", "fp32", 5, 1, whole);
-  CHECK(std::abs(cpu.losses.back() - cpu.losses.front()) > 1e-4);  // of 1e-7 that may differ
+  CHECK(std::abs(cpu.losses.back() - cpu.losses.front()) > 1e-4);  // 1e-7 of it may differ
   check_near(trained(w, "cuda", "fp32", 5, 1, whole), cpu, 0x1p-24);
 }
 

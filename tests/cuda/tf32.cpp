@@ -7,7 +7,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// x w of single numbers.
+/// x times w, as a product of single numbers.
 double product(bool tf32, Dtype t, double x, double w) {
   const auto backend = make_cuda_backend(0, tf32);
   const Memory a(t, {1, 1}, x, backend->memory()), b(t, {1, 1}, w, backend->memory());

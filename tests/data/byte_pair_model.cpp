@@ -31,7 +31,7 @@ TEST_CASE("byte-level BPEs of every form have the ids of the libraries that read
       INFO(n << ": " << texts[n]);
       const auto expected = ids[n].get<std::vector<int32_t>>();
       REQUIRE(tokenizer.encode(texts[n]) == expected);
-      for (const int time : {1, 2}) {  // the second time out of the cache
+      for (const int time : {1, 2}) {  // the second time from the cache
         INFO(time);
         REQUIRE(encode_cached(tokenizer, texts[n], &cache) == expected);
       }
@@ -42,8 +42,8 @@ TEST_CASE("byte-level BPEs of every form have the ids of the libraries that read
 }
 
 TEST_CASE("long pieces are merged as short ones are: by a queue or by looking, the same ids") {
-  // Without a pattern a text is one piece. What is merged in one go is also merged by the
-  // definition: the pair of the lowest rank, the leftmost first.
+  // Without a pattern, the whole text is one pre-token. It is also merged by the definition: lowest
+  // rank first, leftmost first.
   Json file = golden("gpt2.json");
   file["pre_tokenizer"] = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};

@@ -1,4 +1,4 @@
-// Examples of a user's file, against sequences worked by hand.
+// Examples from a user's file, compared with sequences worked out by hand.
 
 #include "data/example_file.h"
 

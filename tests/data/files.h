@@ -1,6 +1,6 @@
 #pragma once
-// Folders, bytes and errors, for the tests of src/data and others. Shards are made here byte by
-// byte, by nothing that src/data has.
+// Folders, bytes and errors, for tests of src/data and others. Shards are built here byte by byte,
+// without code of src/data.
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
-  /// The folder's entries, so that a test sees what was left behind.
+  /// The number of entries in the folder, so that a test sees leftovers.
   int64_t entries() const { return std::distance(std::filesystem::directory_iterator(path_), {}); }
 
  private:
@@ -59,7 +59,7 @@ inline std::string little_endian(uint32_t value, int width) {
   return bytes;
 }
 
-/// A file of llm.c's layout, whatever its fields say.
+/// A file in llm.c's layout, with any header fields.
 inline std::string shard_bytes(int32_t magic, int32_t version, int32_t count, int width,
                                const std::vector<uint32_t>& tokens) {
   std::string bytes = little_endian(static_cast<uint32_t>(magic), 4) +
@@ -69,12 +69,12 @@ inline std::string shard_bytes(int32_t magic, int32_t version, int32_t count, in
   return bytes;
 }
 
-/// A good shard of uint16 tokens.
+/// A valid shard of uint16 tokens.
 inline std::string shard_bytes(const std::vector<uint32_t>& tokens) {
   return shard_bytes(20240520, 1, static_cast<int32_t>(tokens.size()), 2, tokens);
 }
 
-/// Good shards a.bin, b.bin, ... with these tokens.
+/// Writes valid shards a.bin, b.bin, ... with these tokens.
 inline void write_shards(const TemporaryFolder& folder,
                          const std::vector<std::vector<uint32_t>>& shards) {
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -83,14 +83,14 @@ inline void write_shards(const TemporaryFolder& folder,
   }
 }
 
-/// first, first + 1, ..., `count` of them.
+/// `count` numbers: first, first + 1, ...
 inline std::vector<uint32_t> counting(uint32_t first, size_t count) {
   std::vector<uint32_t> v(count);
   for (size_t i = 0; i < count; ++i) v[i] = first + static_cast<uint32_t>(i);
   return v;
 }
 
-/// The message of the Error with this code that `f` throws; "" where it throws none.
+/// The message of the Error that `f` throws; "" if it throws none. Checks the Error's code.
 template <class F>
 std::string error_or_none(ExitCode code, F&& f) {
   try {
@@ -102,7 +102,7 @@ std::string error_or_none(ExitCode code, F&& f) {
   return "";
 }
 
-/// The message of the Error with this code that `f` throws.
+/// The message of the Error that `f` throws. Fails if it throws none; checks the Error's code.
 template <class F>
 std::string error_of(ExitCode code, F&& f) {
   const std::string message = error_or_none(code, f);
@@ -114,8 +114,8 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The Error that `read`, which is given the path of a file with these bytes, throws: it names the
-/// file and a remedy.
+/// Calls `read` with the path of a file that has these bytes. Returns the message of the Error that
+/// it throws, which must name the file and a remedy.
 template <class F>
 std::string file_refusal(const std::string& name, const std::string& bytes, F&& read) {
   const TemporaryFolder folder;

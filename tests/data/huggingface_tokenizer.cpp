@@ -63,7 +63,7 @@ TEST_CASE("a tokenizer.json that asks for what is not done is refused by that na
     (*f)["model"]["merges"][3] = {"nowhere", "x"};
   });
   refused("a pair of tokens", [](Json* f) { (*f)["model"]["merges"][3] = "one"; });
-  // Both of them, in a list of pairs and in words.
+  // A repeated merge: once as a pair, once as a string.
   refused("merges: 300: expected each merge once, found \"h e\" for the second time", [](Json* f) {
     f->at("model").at("merges").at(300) = Json::array({"h", "e"});
   });
@@ -111,7 +111,7 @@ TEST_CASE("merges are pairs, or words with a space between in older files") {
         Tokenizer::open(folder.file("words.json")).encode(text));
 }
 
-// Ids by Hugging Face's tokenizers 0.23.3.
+// The ids are from Hugging Face's tokenizers 0.23.3.
 TEST_CASE("a Split at places of no width cuts there") {
   const TemporaryFolder folder;
   Json file = golden("qwen.json");

@@ -23,8 +23,8 @@ double proven_bound() {
   return sum / 2;
 }
 
-/// The largest difference of a source's count from its share, over every beginning of n numbers.
-/// Checks on the way that a source's own numbers follow each other without gap.
+/// The largest difference between a source's count and its share, over every prefix of n numbers.
+/// Also checks that each source's own numbers are consecutive.
 double largest_error(const std::vector<double>& weights, int64_t n) {
   const Interleave order(weights);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -65,7 +65,7 @@ TEST_CASE("two equal sources take turns, and three to one is three to one in eve
 TEST_CASE("realised shares are within half a window for two sources, in every beginning") {
   for (const double w : {0.5, 0.3, 1e-3, 0.999999, 1 / 3.0}) {
     INFO(w);
-    // Half, and what the comparison itself rounds: 20,000 numbers of 53 bits.
+    // One half, plus the rounding of the comparison: 20,000 numbers of 53 bits.
     CHECK(largest_error({w, 1 - w}, 20000) <= 0.5 + 1e-10);
   }
 }
@@ -82,14 +82,14 @@ TEST_CASE("realised shares stay within the proven bound for any number of source
       for (size_t s = 0; s < sources; ++s) weights.push_back(std::exp(trial * rng.uniform(draw++)));
       worst = std::max(worst, largest_error(weights, 5000));
     }
-    std::vector<double> fibonacci = {1, 1};  // the deepest tree there is
+    std::vector<double> fibonacci = {1, 1};  // the deepest possible tree
     while (fibonacci.size() < sources) {
       fibonacci.push_back(fibonacci[fibonacci.size() - 1] + fibonacci[fibonacci.size() - 2]);
     }
     worst = std::max(worst, largest_error(fibonacci, 5000));
   }
   CHECK(worst < proven_bound());
-  CHECK(worst > 0.5);  // that many sources do not always meet their shares to half a window
+  CHECK(worst > 0.5);  // with more sources, shares can be off by more than half a window
 }
 
 TEST_CASE("shares hold far out, where a sequence cannot be followed from its beginning") {
@@ -101,7 +101,8 @@ TEST_CASE("shares hold far out, where a sequence cannot be followed from its beg
       const auto [source, number] = order(k);
       const auto s = static_cast<size_t>(source);
       const double share = weights[s] / 10 * static_cast<double>(k);
-      // Shares of 53 bits are off by 2^-53 of 2^46 windows at most, in each of three nodes.
+      // Shares have 53 bits, so they are off by at most 2^-53 of 2^46 windows in each of three
+      // nodes.
       CHECK(std::abs(static_cast<double>(number) - share) < proven_bound() + 0.1);
       if (next[s] >= 0) CHECK(number == next[s]);
       next[s] = number + 1;

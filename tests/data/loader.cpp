@@ -29,7 +29,7 @@ std::shared_ptr<const ShardSet> make_set(const TemporaryFolder& folder,
 
 TEST_CASE("windows share one token and never cross shards") {
   const TemporaryFolder folder;
-  // 11 tokens: 3 windows of 3 + 1. 3 tokens: none. 4: one. None: none. 9: 2.
+  // Windows have 3 + 1 tokens. Shards of 11, 3, 4, 0 and 9 tokens hold 3, 0, 1, 0 and 2 of them.
   const auto set =
       make_set(folder, {counting(0, 11), counting(100, 3), counting(200, 4), {}, counting(300, 9)});
   CHECK(Loader(set, 1, 1, false).windows_per_epoch() == 10 + 2 + 3 + 8);
@@ -90,7 +90,7 @@ TEST_CASE("a window's content depends on its number alone") {
       }
       CHECK(joined == truth);
     }
-    // Backwards, as if each window went to another process.
+    // Backwards, as if each window went to a different process.
     for (int64_t k = n - 1; k >= 0; --k) {
       const Loader loader(set, 8, 5, shuffle);
       CHECK(windows(loader, k, 1) == Tokens(truth.begin() + k * 9, truth.begin() + (k + 1) * 9));
@@ -134,8 +134,8 @@ TEST_CASE("a prefetched range is served from memory, in any part and more than o
   CHECK(early[0] == 0);
   CHECK(late.back() == 60);
 
-  // The file changes under the loader, behind the same time, and it reads what it holds from memory
-  // and the rest from there.
+  // The file changes under the loader but keeps its modification time. Prefetched windows come from
+  // memory, others from the changed file.
   const auto time = std::filesystem::last_write_time(folder.file("a.bin"));
   const int fd = ::open(folder.file("a.bin").c_str(), O_WRONLY);
   const std::string changed = shard_bytes(counting(500, 100));
@@ -147,10 +147,10 @@ TEST_CASE("a prefetched range is served from memory, in any part and more than o
   CHECK(windows(loader, 3, 2) == Tokens(early.begin() + 15, early.begin() + 25));
   CHECK(windows(loader, 14, 1) == Tokens{56, 57, 58, 59, 60});
   CHECK(windows(loader, 15, 1) == Tokens{560, 561, 562, 563, 564});
-  CHECK(windows(loader, 9, 2)[0] == 536);  // in no one range
+  CHECK(windows(loader, 9, 2)[0] == 536);  // spans two ranges
 
   loader.prefetch(20, 1);
-  loader.prefetch(22, 1);  // takes the place of the oldest range
+  loader.prefetch(22, 1);  // replaces the oldest range
   CHECK(windows(loader, 20, 1)[0] == 580);
   CHECK(windows(loader, 22, 1)[0] == 588);
   CHECK(windows(loader, 10, 5) == late);

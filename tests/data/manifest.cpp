@@ -32,11 +32,11 @@ Manifest example_manifest() {
   return m;
 }
 
-/// By Python: sha256(json.dumps(m, separators=(",", ":")).encode()) of example_manifest() in
-/// format 2.
+/// From Python: sha256(json.dumps(m, separators=(",", ":")).encode()), where m is
+/// example_manifest() in format 2.
 const std::string kDigest = "3adccb95309adf268f29d2b9b34817b1071584fea80f3633f647e6b5df2b537b";
 
-/// The same by hand: the documented format.
+/// The same manifest written by hand, in the documented format.
 const std::string kExample =
     R"({"format": 2,
         "tokenizer": {"sha256": ")" +
@@ -57,7 +57,7 @@ std::string replaced(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-/// The Error of reading this text; it names the file.
+/// The message of the Error from reading this text. Checks that it names the file.
 std::string manifest_refusal(const std::string& text) {
   return file_refusal("manifest.json", text, [](const std::string& path) { read_manifest(path); });
 }
@@ -174,7 +174,7 @@ TEST_CASE("a field that is another than when the manifest was written is found b
     CHECK(contains(message, ": digest: expected "));
     CHECK(contains(message, "of the fields that are there"));
   }
-  // White space is none of them.
+  // White space is not part of the digest.
   const TemporaryFolder folder;
   write_bytes(folder.file("manifest.json"), replaced(", ", "  ,\n"));
   CHECK(read_manifest(folder.file("manifest.json")) == example_manifest());
@@ -224,7 +224,7 @@ TEST_CASE("a manifest larger than any can be is refused before it is read") {
   const TemporaryFolder folder;
   const std::string path = folder.file("manifest.json");
   write_bytes(path, "{");
-  std::filesystem::resize_file(path, uintmax_t{1} << 40);  // all but one byte is a hole
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);  // sparse: all but one byte is a hole
   CHECK(contains(error_of(ExitCode::data, [&] { read_manifest(path); }), "1099511627776"));
 }
 

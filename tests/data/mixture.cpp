@@ -16,7 +16,7 @@ namespace {
 
 using namespace testing;
 
-/// Three sources whose tokens tell which they are: from 0, from 20000, from 40000.
+/// Three sources with distinguishable tokens: from 0, from 20000, from 40000.
 struct Three {
   TemporaryFolder folders[3];
   std::vector<Source> sources;
@@ -30,7 +30,7 @@ struct Three {
   }
 };
 
-/// First tokens of windows, by source.
+/// The first token of each window, by source.
 std::vector<Tokens> by_source(const Loader& loader, int64_t count) {
   std::vector<Tokens> out(3);
   const Tokens all = windows(loader, 0, count);
@@ -97,7 +97,7 @@ TEST_CASE("a window of a mixture depends on its number alone") {
   const Tokens truth = windows(whole, 0, 400);
   for (const int64_t piece : {1, 3, 64}) {
     Loader loader(three.sources, 8, 5, true);
-    // Backwards, as if each piece went to another process, or the run were resumed there.
+    // Backwards, as if each chunk went to a different process, or the run were resumed there.
     for (int64_t k = 400 - piece; k >= 0; k -= piece) {
       if (piece != 3) loader.prefetch(k, piece);
       CHECK(windows(loader, k, piece) ==
@@ -144,7 +144,7 @@ TEST_CASE("sources of different tokenizers or document starts are refused by nam
   CHECK(contains(message(), "documents that begin with that of " + a.path() + " (id 1)"));
   write(b, 'a', std::nullopt);
   CHECK(contains(message(), "found none"));
-  // Nothing is known of shards without a manifest.
+  // Shards without a manifest are not compared.
   write(b, 'a', 1);
   const TemporaryFolder plain;
   write_shards(plain, {counting(0, 100)});

@@ -18,7 +18,7 @@ using Tokens = std::vector<int32_t>;
 
 constexpr int64_t kRow = 3;
 
-/// The tokens of a window: its number, three times, each time in another form.
+/// The tokens of a window: three functions of its number.
 void window(int64_t number, int32_t* out) {
   out[0] = static_cast<int32_t>(number);
   out[1] = static_cast<int32_t>(-number);
@@ -42,7 +42,7 @@ class Disk {
       }
     };
   }
-  /// The next `n` windows arrive.
+  /// Lets the next `n` windows arrive.
   void let(int64_t n) {
     const std::lock_guard lock(mutex_);
     allowed_ += n;
@@ -52,7 +52,7 @@ class Disk {
     const std::lock_guard lock(mutex_);
     bad_.insert(number);
   }
-  /// Waits until the window is asked for.
+  /// Waits until the window is requested.
   void wait_for(int64_t number) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !asked_.empty() && asked_.back() == number; });
@@ -80,7 +80,7 @@ class Disk {
   std::set<int64_t> bad_;
 };
 
-/// The windows as `ahead` has them; empty where it has not.
+/// The windows that `ahead` returns; empty if it does not have them.
 Tokens taken(ReadAhead& ahead, int64_t first, int64_t count) {
   Tokens out(static_cast<size_t>(count * kRow), -1);
   return ahead.take(first, count, out.data()) ? out : Tokens{};
@@ -93,17 +93,17 @@ TEST_CASE(
   Disk disk;
   ReadAhead ahead(kRow, disk.read());
   ahead.reserve(2);
-  CHECK(taken(ahead, 0, 1).empty());  // nobody has named it
+  CHECK(taken(ahead, 0, 1).empty());  // never hinted
   ahead.hint(10, 2);
   ahead.hint(30, 2);
   ahead.hint(20, 2);
-  ahead.hint(31, 1);  // is on its way
+  ahead.hint(31, 1);  // already requested
   disk.let(kAll);
   CHECK(taken(ahead, 20, 2) == expected_windows(20, 2));
   CHECK(disk.asked() == std::vector<int64_t>{10, 11, 30, 31, 20, 21});
   CHECK(taken(ahead, 31, 1) == expected_windows(31, 1));
   CHECK(taken(ahead, 10, 2) == expected_windows(10, 2));
-  CHECK(taken(ahead, 11, 2).empty());  // in no one range
+  CHECK(taken(ahead, 11, 2).empty());  // spans two ranges
   ahead.hint(40, 1);
   CHECK(taken(ahead, 40, 1) == expected_windows(40, 1));
   CHECK(taken(ahead, 10, 2).empty());
@@ -183,7 +183,7 @@ TEST_CASE("steps that go on find their windows, and two more steps are on their 
     for (int64_t s = step; s < step + ReadAhead::kRanges; ++s) ahead.hint(s * kStride, kOwn);
     if (step == 0) disk.let((ReadAhead::kRanges - 1) * kOwn);
     disk.let(kOwn);
-    disk.wait_for((step + 2) * kStride + kOwn - 1);  // asked for before this step is taken
+    disk.wait_for((step + 2) * kStride + kOwn - 1);  // requested before this step is taken
     for (int64_t w = 0; w < kOwn; w += 2) {
       CHECK(taken(ahead, step * kStride + w, 2) == expected_windows(step * kStride + w, 2));
     }

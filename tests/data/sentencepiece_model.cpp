@@ -20,7 +20,7 @@ namespace {
 
 using namespace testing;
 
-/// SentencePiece's own ids of the whole text: what every other way must give.
+/// SentencePiece's own ids of the whole text: the expected result everywhere.
 class Oracle {
  public:
   explicit Oracle(const std::string& path) { REQUIRE(processor_.Load(path).ok()); }
@@ -34,7 +34,7 @@ class Oracle {
   sentencepiece::SentencePieceProcessor processor_;
 };
 
-/// Blocks between empty lines, joined until they have some thousand bytes: texts with newlines.
+/// Consecutive lines of about 3,000 bytes or more in total: texts with newlines.
 std::vector<std::string> passages(const std::string& text) {
   std::vector<std::string> found;
   for (size_t at = 0; at < text.size();) {
@@ -46,7 +46,7 @@ std::vector<std::string> passages(const std::string& text) {
   return found;
 }
 
-/// A text of random characters that make cuts, merges and byte fallbacks likely.
+/// Random characters that make cuts, merges and byte fallbacks likely.
 std::string random_text(const Rng& rng, uint64_t* counter) {
   static const std::vector<std::string> alphabet = {" ",
                                                     "  ",
@@ -117,7 +117,7 @@ void check_random_texts(const std::string& model_path) {
     INFO(text);
     const std::vector<int32_t> expected = oracle.encode(text);
     REQUIRE(tokenizer.encode(text) == expected);
-    for (int time : {1, 2}) {  // the second time out of the cache
+    for (int time : {1, 2}) {  // the second time from the cache
       INFO(time);
       REQUIRE(encode_cached(tokenizer, text, &cache) == expected);
     }
@@ -229,10 +229,10 @@ TEST_CASE("a stretch without a place to cut is cut at its longest length, and on
   const Tokenizer tokenizer = Tokenizer::open(path);
   const Oracle oracle(path);
   const size_t limit = SentencePieceModel::kLongestStretch;
-  std::string run;  // "er" and "re" stand in pieces, so that nowhere in "ererer..." is safe
+  std::string run;  // "er" and "re" occur in tokens, so no cut inside "ererer..." is safe
   while (run.size() < limit + 101) run += "er";
   const std::string text = "\n" + run + "\nroad";
-  // No piece holds a newline, so behind one any text has the ids it has within other text.
+  // No token contains a newline, so text after a newline has the same ids as inside a longer text.
   const size_t lead = oracle.encode("\n").size();
   std::vector<int32_t> expected = oracle.encode("\n");
   for (const std::string& part : {run.substr(0, limit), run.substr(limit) + "\nroad"}) {
@@ -240,7 +240,7 @@ TEST_CASE("a stretch without a place to cut is cut at its longest length, and on
     expected.insert(expected.end(), ids.begin() + static_cast<std::ptrdiff_t>(lead), ids.end());
   }
   const std::vector<int32_t> ids = tokenizer.encode(text);
-  CHECK((ids == expected));  // in brackets: not printed
+  CHECK((ids == expected));  // in parentheses: not printed
   CHECK((tokenizer.decode(ids) == text));
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("a cache that was filled by much other text gives the same ids") {
   const Tokenizer tokenizer = Tokenizer::open(path);
   Tokenizer::Cache cache;
   const Rng rng(2, "test.tokenizer");
-  for (uint64_t i = 0; i < 300'000; ++i) {  // more words than the cache has places
+  for (uint64_t i = 0; i < 300'000; ++i) {  // more words than the cache has slots
     std::string word = " ";
     for (uint64_t v = rng.bits(i % 200'000); v > 7; v /= 64) {
       word += static_cast<char>('a' + v % 26);
@@ -271,7 +271,7 @@ TEST_CASE("threads share a tokenizer and a cache of few slots, and get the ids o
   const Tokenizer tokenizer = Tokenizer::open(path);
   std::vector<std::vector<int32_t>> expected;
   for (const std::string& s : sample_sentences()) expected.push_back(tokenizer.encode(s));
-  // With one slot and with eight, every stretch drives out another's, mostly in mid-reading.
+  // With one slot or eight, every stretch evicts another's, mostly while that is being read.
   for (const size_t slots : {1, 8, 4096}) {
     Tokenizer::Cache cache(slots);
     std::vector<int64_t> wrong(4, 0);
@@ -325,7 +325,7 @@ TEST_CASE("a model with any one damaged byte is refused or opens, and never ends
   int opened = 0, refused = 0;
   const Rng rng(3, "test.tokenizer");
   for (uint64_t i = 0; i < 400; ++i) {
-    // The last third of the draws is for the end, where the specification messages are.
+    // A third of the draws damage the end, where the specification messages are.
     const size_t from = i % 3 == 0 ? model.size() - std::min<size_t>(model.size(), 500) : 0;
     const size_t at = from + rng.below(2 * i, model.size() - from);
     std::string damaged = model;

@@ -70,8 +70,8 @@ TEST_CASE("a step's micro-batches have sequences of about one length, and lanes 
       std::vector<int64_t> all = order;
       std::sort(all.begin(), all.end());
       for (int64_t i = 0; i < 32; ++i) CHECK(all[static_cast<size_t>(i)] == step * 32 + i);
-      // Sorted by length, dealt out: the longest of a micro-batch is at most the shortest of the
-      // next, wherever groups have them.
+      // Sequences are sorted by length and dealt out. The longest of a microbatch is at most the
+      // shortest of the next, whichever gradient accumulation group has it.
       std::vector<std::pair<int64_t, int64_t>> spans;
       for (size_t m = 0; m < 8; ++m) {
         int64_t least = 99, most = 0;
@@ -83,7 +83,7 @@ TEST_CASE("a step's micro-batches have sequences of about one length, and lanes 
       }
       std::sort(spans.begin(), spans.end());
       for (size_t m = 1; m < 8; ++m) CHECK(spans[m - 1].second <= spans[m].first);
-      // And every group has a micro-batch from each part of the range.
+      // Every group has a microbatch from each part of the range.
       if (lanes == 2) CHECK(t->length(order[0]) <= t->length(order[16]));
     }
   }

@@ -39,7 +39,7 @@ Positions positions(const Shard& shard, int64_t begin, int64_t id) {
   return found;
 }
 
-/// The Error of opening a file with these bytes; it names the file.
+/// The message of the Error from opening a file with these bytes. Checks that it names the file.
 std::string shard_refusal(const std::string& bytes) {
   return file_refusal("bad.bin", bytes, [](const std::string& path) { Shard::open(path); });
 }
@@ -72,7 +72,7 @@ TEST_CASE("a shard written byte by byte in llm.c's layout is read") {
 TEST_CASE("what is written is read back, in both widths, whatever the pieces") {
   const TemporaryFolder folder;
   for (int width : {2, 4}) {
-    // Past the writer's buffer several times over.
+    // Several times the writer's buffer.
     std::vector<uint32_t> tokens(1500000);
     uint32_t x = 1;
     for (uint32_t& t : tokens) t = (x = x * 1664525u + 1013904223u) >> (width == 2 ? 16 : 1);
@@ -105,7 +105,7 @@ TEST_CASE("a written shard is byte for byte llm.c's, and its hash is the file's"
   const std::string path = folder.file("a.bin");
   ShardWriter narrow(path, 2);
   narrow.append(tokens);
-  // sha256sum of the 1030 and 1036 bytes that Python's struct.pack makes of the same numbers.
+  // sha256sum of the 1030 and 1036 bytes that Python's struct.pack writes for the same numbers.
   CHECK(narrow.finish() == "08429448589f95e54b744ccdf5741e58cb5abb38464f07c081303b6a31090fcb");
   CHECK(read_bytes(path) == shard_bytes(20240520, 1, 3, 2, tokens));
   ShardWriter wide(path, 4);
@@ -180,7 +180,7 @@ TEST_CASE("each way a shard can be bad has its own message") {
   CHECK(contains(shard_refusal(shard_bytes(20240520, 2, 1, 2, {1})), "version 2"));
   CHECK(contains(shard_refusal(shard_bytes(20240801, 1, 1, 4, {1})), "version 7"));
   CHECK(contains(shard_refusal(shard_bytes(20240520, 1, -1, 2, {})), "header[2]"));
-  // A count whose bytes would overflow 32 bits is compared, not believed.
+  // A count whose byte size would overflow 32 bits is compared with the file size.
   CHECK(contains(shard_refusal(shard_bytes(20240801, 7, 0x7FFFFFFF, 4, {1})), "8589935612 bytes"));
 }
 
@@ -201,11 +201,11 @@ TEST_CASE("a token id past the vocabulary is named with file, position and vocab
   CHECK(contains(message, "token 700"));
   CHECK(contains(message, "vocabulary of 32768"));
   CHECK(contains(message, "id 32768"));
-  // The first id that is too large, with none larger beside it.
+  // The first id that is too large, in a range without a larger one.
   CHECK(contains(error_of(ExitCode::data, [&] { shard.read(100, 800, out.data(), 32768); }),
                  "id 32768"));
 
-  const uint32_t huge = 0xFFFFFFFFu;  // negative as an int32, past any vocabulary
+  const uint32_t huge = 0xFFFFFFFFu;  // negative as int32, beyond any vocabulary
   write_bytes(folder.file("wide.bin"), shard_bytes(20240801, 7, 1, 4, {huge}));
   const Shard wide = Shard::open(folder.file("wide.bin"));
   CHECK(contains(error_of(ExitCode::data, [&] { wide.read(0, 1, out.data(), kAnyId); }),
@@ -239,14 +239,15 @@ TEST_CASE("tokens are found from a position on") {
   CHECK(positions(b, 2, 70000) == Positions{3});
   CHECK(positions(b, 0, 70000 - 65536).empty());
 
-  // Past one piece of what is read at a time.
+  // Longer than one read.
   std::vector<uint32_t> many(600000, 1);
   many[0] = many[262143] = many[262144] = many[599999] = 9;
   write_bytes(folder.file("c.bin"), shard_bytes(many));
   CHECK(positions(Shard::open(folder.file("c.bin")), 0, 9) == Positions{0, 262143, 262144, 599999});
 }
 
-/// A file whose time is an hour ago: one that is written to has another, however fine the clock.
+/// A file with a modification time of an hour ago: any write changes it, whatever the clock's
+/// resolution.
 std::string aged_shard(const TemporaryFolder& folder, int width) {
   const std::string path = folder.file("aged.bin");
   const bool narrow = width == 2;
@@ -282,7 +283,7 @@ TEST_CASE("a shard that was cut, grew or was written over while it was open is r
     found = "one that was written to since";
   }
   std::vector<int32_t> out(10000);
-  // Where the tokens are still there, and where they are not.
+  // Ranges whose tokens are still there, and ranges whose tokens are not.
   for (const auto& [begin, count] :
        std::vector<std::pair<int64_t, int64_t>>{{0, 10000}, {0, 1}, {9999, 1}, {9000, 20}}) {
     const std::string message =
@@ -307,7 +308,7 @@ TEST_CASE("a set may have more shards than a process has descriptors at first") 
   const TemporaryFolder folder;
   write_bytes(folder.file("a.bin"), shard_bytes({1, 2, 3}));
   const auto open_many = [&](rlim_t soft, rlim_t hard) {
-    // In a process of its own: a hard limit does not rise again.
+    // In a child process: a hard limit cannot be raised again.
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {

@@ -18,7 +18,7 @@ namespace {
 using namespace testing;
 using Sets = std::vector<std::shared_ptr<const ShardSet>>;
 
-/// Shards a.bin, b.bin, ... and their manifest, as they are before `damage`.
+/// Shards a.bin, b.bin, ... and their manifest; `damage` runs after the manifest is written.
 std::shared_ptr<const ShardSet> set_with_manifest(const TemporaryFolder& folder, int shards,
                                                   size_t tokens,
                                                   const std::function<void()>& damage = nullptr) {
@@ -41,7 +41,7 @@ std::shared_ptr<const ShardSet> set_with_manifest(const TemporaryFolder& folder,
   return std::make_shared<const ShardSet>(ShardSet::open(folder.path(), 50000));
 }
 
-/// Replaces a byte and leaves the size.
+/// Replaces a byte and keeps the size.
 void write_over(const std::string& path, std::streamoff at) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(at);
@@ -50,7 +50,7 @@ void write_over(const std::string& path, std::streamoff at) {
   REQUIRE(file);
 }
 
-/// The message with which the check ends; empty where all are good.
+/// The message with which the check fails; empty if all shards are good.
 std::string outcome(ShardCheck& check) {
   check.start();
   try {
@@ -70,11 +70,11 @@ TEST_CASE("shards that are as their manifest says pass, of every size and in eve
   const TemporaryFolder small, large, none;
   write_shards(none, {counting(0, 10)});
   const Sets sets = {set_with_manifest(small, 3, 100),
-                     set_with_manifest(large, 1, 700000),  // the second one in two pieces
+                     set_with_manifest(large, 1, 700000),  // two reads long
                      std::make_shared<const ShardSet>(ShardSet::open(none.path(), 50000))};
   for (int64_t turn : {0, 1, 2, 1000}) {
     ShardCheck check(sets, 0, 1, turn);
-    CHECK(check.shards() == 4);  // one has no manifest
+    CHECK(check.shards() == 4);  // the fifth has no manifest
     CHECK_FALSE(check.passed());
     CHECK(outcome(check).empty());
   }
@@ -86,7 +86,7 @@ TEST_CASE("one byte that is another is found, by file, both digests and what to 
   std::string before;
   const auto set = set_with_manifest(folder, 3, 700000, [&] {
     before = sha256_file(path);
-    write_over(path, 1400000);  // where no sample of tokens lies
+    write_over(path, 1400000);  // outside the sampled tokens
   });
   ShardCheck check({set}, 0, 1, 0);
   const std::string message = outcome(check);
@@ -128,7 +128,7 @@ TEST_CASE("parts are disjoint and together all shards; more parts than shards ha
 
 TEST_CASE("a check ends when it is told, begun or not") {
   const TemporaryFolder folder;
-  const auto set = set_with_manifest(folder, 1, 30000000);  // a second at the pace of a check
+  const auto set = set_with_manifest(folder, 1, 30000000);  // takes a check about a second
   { const ShardCheck never({set}, 0, 1, 0); }
   ShardCheck check({set}, 0, 1, 0);
   check.start();

@@ -33,10 +33,10 @@ TEST_CASE("a folder is its *.bin in the order of their names, a pattern is what 
   const TemporaryFolder folder;
   write_bytes(folder.file("x_000010.bin"), shard_bytes({10}));
   write_bytes(folder.file("x_000009.bin"), shard_bytes({9}));
-  write_bytes(folder.file("Y.bin"), shard_bytes(20240801, 7, 1, 4, {50000}));  // other width
+  write_bytes(folder.file("Y.bin"), shard_bytes(20240801, 7, 1, 4, {50000}));  // a different width
   write_bytes(folder.file("x_000001.bin.tmp"), "unfinished");
   write_bytes(folder.file("notes.txt"), "");
-  write_bytes(folder.file("._Y.bin"), std::string(4096, '\0'));  // as macOS leaves beside Y.bin
+  write_bytes(folder.file("._Y.bin"), std::string(4096, '\0'));  // as macOS leaves next to Y.bin
   write_bytes(folder.file(".bin"), "");
   const auto firsts = [](const ShardSet& set) {
     Tokens v;
@@ -134,7 +134,7 @@ TEST_CASE("the manifest beside the shards is checked against them") {
     const std::string message = refusal(folder.path());
     CHECK(contains(message, path));
     CHECK(contains(message, "b.bin in the folder"));
-    CHECK(ShardSet::open(folder.file("a.bin"), kVocab).tokens() == 30);  // asked for alone
+    CHECK(ShardSet::open(folder.file("a.bin"), kVocab).tokens() == 30);  // opened alone
   }
   SECTION("a damaged one") {
     write_bytes(path, "{");
@@ -204,7 +204,7 @@ TEST_CASE("the sample is the tokens' at fixed places of each shard, wherever the
     return is_new;
   };
   CHECK(differs(a[15]));
-  // Of 10,000 tokens: 0 to 255, 3,248 to 3,503, 6,496 to 6,751, 9,744 to 9,999.
+  // Sampled of 10,000 tokens: 0 to 255, 3,248 to 3,503, 6,496 to 6,751, 9,744 to 9,999.
   for (const size_t in : {0, 255, 3248, 3503, 6496, 6751, 9744, 9999}) CHECK(differs(b[in]));
   for (const size_t between : {256, 3247, 3504, 6495, 6752, 9743}) {
     const uint32_t kept = std::exchange(b[between], 50000);

@@ -1,4 +1,4 @@
-// What a ShardWriter leaves where it does not finish, and how another one goes on. What it writes:
+// What an unfinished ShardWriter leaves, and how another one continues. For its output, see
 // shard.cpp.
 
 #include <signal.h>
@@ -30,7 +30,7 @@ TEST_CASE("an unfinished shard is none, and another writer goes on behind what w
       ShardWriter writer(path, width);
       writer.append(tokens);
       writer.sync();
-      writer.append(more);  // is not counted on
+      writer.append(more);  // not synced, so not kept
     }
     CHECK(contains(error_of(ExitCode::data, [&] { Shard::open(path); }), path));
     ShardWriter next(path, width, 60000);
@@ -104,7 +104,7 @@ TEST_CASE("a full disk is an io error that leaves no shard") {
   }
 }
 
-/// Files cannot grow past a limit: a disk that fills up in the middle of a write.
+/// Limits file sizes: a disk that fills up during a write.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -34,7 +34,7 @@ TEST_CASE("text is cut in matches and in what lies between them") {
   CHECK(cut(R"(\+\+)", "a++b") == Pieces{"a", "++", "b"});
 }
 
-// What Split(Regex(...), "isolated") of Hugging Face's tokenizers 0.23.3 makes of these.
+// Expected values: Split(Regex(...), "isolated") of Hugging Face's tokenizers 0.23.3.
 TEST_CASE("a match of nothing cuts where it is, but right behind another") {
   CHECK(cut("b*", "aébba") == Pieces{"a", "é", "bb", "a"});
   CHECK(cut("", "aé") == Pieces{"a", "é"});
@@ -58,14 +58,14 @@ TEST_CASE("a matcher begins anew with each text") {
 }
 
 TEST_CASE("white space is Unicode's, within classes and without") {
-  // U+180E is no white space since Unicode 6.3; PCRE2's own \s has it.
+  // U+180E is not white space since Unicode 6.3, but PCRE2's own \s matches it.
   CHECK(cut(R"(\s)", "a\u180eb\u2003c\u0085d") == Pieces{"a\u180eb", "\u2003", "c", "\u0085", "d"});
   CHECK(cut(R"([^\s\p{L}]+)", "a\u180eb c") == Pieces{"a", "\u180e", "b c"});
   CHECK(cut(R"(\S+)", "a\u180eb c") == Pieces{"a\u180eb", " ", "c"});
 }
 
 TEST_CASE("a property that is a script is that script") {
-  // U+3001 is in the extensions of Han, and not in the script.
+  // U+3001 is in Han's script extensions, but not in the script.
   CHECK(cut(R"(\p{Han}+)", "人、智") == Pieces{"人", "、", "智"});
   CHECK(cut(R"([^\p{Han}]+)", "a人b") == Pieces{"a", "人", "b"});
 }

@@ -26,7 +26,7 @@ TEST_CASE("ranks that are none of the published ones say nothing of how text is 
   const std::string message = message_of(folder.file("t.tiktoken"));
   CHECK(message.find("cl100k_base") != std::string::npos);
   CHECK(message.find("tokenizer.json") != std::string::npos);
-  // Lines of CRLF are lines of ranks, too.
+  // CRLF line endings are accepted too.
   write_bytes(folder.file("t.tiktoken"), "IQ== 0\r\nIg== 1\r\n");
   CHECK(message_of(folder.file("t.tiktoken")) == message);
 }
@@ -48,7 +48,7 @@ TEST_CASE("published ranks have their special tokens, and ids between them that 
   CHECK(Tokenizer::begins_like_tokenizer(folder.file("crlf.tiktoken")));
   const std::string text = "The naïve café owner's 12,345 résumés\r\n\n  人工智能";
   CHECK(Tokenizer::open(folder.file("crlf.tiktoken")).encode(text) == tokenizer.encode(text));
-  // A bit of the file makes it another.
+  // One flipped bit makes it a different file.
   bytes[bytes.size() / 2] ^= 1;
   write_bytes(folder.file("t.tiktoken"), bytes);
   CHECK(message_of(folder.file("t.tiktoken")).find("as they were published") != std::string::npos);

@@ -36,7 +36,7 @@ TEST_CASE("what is no model file is refused with its path and a remedy") {
     CHECK(contains(message, path));
     CHECK(contains(message, "remedy"));
   };
-  refused(ExitCode::io);  // not there
+  refused(ExitCode::io);  // missing
   write_bytes(path, "");
   refused(ExitCode::data);
   write_bytes(path, "{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\"}}");
@@ -60,7 +60,7 @@ TEST_CASE("what is no SentencePiece model is not called one") {
     return said;
   };
   const std::string whole = read_bytes(golden_path("gpt2.json"));
-  // Cut off at its end; without its beginning; what git-lfs leaves; a page instead of the file.
+  // A truncated end, a missing beginning, a byte order mark, a git-lfs pointer, an HTML page.
   CHECK(contains(message("tokenizer.json", whole.substr(0, whole.size() / 2)),
                  "expected valid JSON"));
   CHECK(contains(message("tokenizer.json", whole.substr(1000)), "JSON"));

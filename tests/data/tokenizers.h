@@ -1,5 +1,5 @@
 #pragma once
-// The tokenizers in tests/data/tokenizers, and what the tests of all kinds ask of them.
+// The tokenizers in tests/data/tokenizers, and helpers for tests of every kind of tokenizer.
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ inline std::string golden_path(const std::string& name) {
   return std::string(source ? source : ".") + "/tests/data/tokenizers/" + name;
 }
 
-/// What scripts/tokenizer_golden.py wrote there.
+/// A file that scripts/tokenizer_golden.py wrote there.
 inline nlohmann::json golden(const std::string& name) {
   return nlohmann::json::parse(read_bytes(golden_path(name)));
 }
@@ -28,7 +28,7 @@ inline std::vector<int32_t> encode_cached(const Tokenizer& tokenizer, const std:
   return ids;
 }
 
-/// The bytes that the ids add to a text, one after the other.
+/// The concatenated bytes that the ids add to a text.
 inline std::string bytes_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::string bytes;
   for (size_t i = 0; i < ids.size(); ++i) bytes += tokenizer.bytes(ids[i], i == 0);

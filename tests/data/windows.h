@@ -1,5 +1,5 @@
 #pragma once
-// Sets of the shards that a test has written, and what a loader reads of them.
+// Shard sets over what a test has written, and windows that a loader reads from them.
 
 #include <cstdint>
 #include <memory>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kElements = 257;
 
-/// Numbers of very different magnitudes, so that the order of additions shows in the last bits.
+/// Numbers of very different magnitudes, so that the order of additions affects the last bits.
 float element(int64_t group, int64_t i) {
   const uint64_t bits = Rng(1, "lane " + std::to_string(group)).bits(static_cast<uint64_t>(i));
   return std::ldexp(static_cast<float>(static_cast<int32_t>(bits)), -static_cast<int>(bits >> 59));
@@ -26,7 +26,7 @@ std::vector<float> group_gradient(int64_t group) {
   return g;
 }
 
-/// The tree as it is defined, from the top: the sum of a block is that of its two halves.
+/// The tree by its definition, top down: the sum of a block is the sum of its two halves.
 float reference(int64_t first, int64_t count, int64_t i) {
   if (count == 1) return element(first, i);
   return reference(first, count / 2, i) + reference(first + count / 2, count / 2, i);
@@ -61,7 +61,7 @@ TEST_CASE("lane buffers joined after every lane hold the tree sum to the bit") {
       REQUIRE(same_bits(sum, reference(0, groups, i)));
       if (!same_bits(sum, sequential(groups, i))) ++different_from_sequential;
     }
-    // Two groups leave no choice of order; with more, the numbers above must tell orders apart.
+    // Two groups have only one order. With more, the numbers above must distinguish orders.
     CHECK((different_from_sequential > 0) == (groups > 2));
   }
 }
@@ -82,7 +82,7 @@ TEST_CASE("lane sums take 1 + log2 of the lanes in buffers and use each of them"
 TEST_CASE("a lane never overwrites a buffer whose sum is still needed") {
   const int64_t groups = 64;
   const AccumulationTree tree(groups);
-  // How many groups each buffer holds, 0 where its content may be overwritten.
+  // How many groups each buffer holds; 0 if its content may be overwritten.
   std::vector<int64_t> held(static_cast<size_t>(tree.buffers()), 0);
   for (int64_t group = 0; group < groups; ++group) {
     int64_t& newest = held.at(static_cast<size_t>(tree.buffer_for(group)));

@@ -44,7 +44,7 @@ TEST_CASE("a process started directly is its own communicator") {
   CHECK(f[0] == 1.5f);
   CHECK_THROWS_AS(communicator->broadcast(f, sizeof(f), 1), Error);
   communicator->barrier();
-  communicator->abort(3);  // nobody to release: returns
+  communicator->abort(3);  // no other process to abort: returns
 }
 
 TEST_CASE(

@@ -1,5 +1,5 @@
 #pragma once
-// Tests that play the launcher: its environment variables, restored afterwards.
+// For tests that act as the launcher: sets its environment variables and restores them afterwards.
 
 #include <cstdlib>
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace bamtrain {
 
-/// While it lives, the process sees `variables` and no other launcher's.
+/// During its lifetime, the process has `variables` and no other launcher's.
 class LaunchEnvironment {
  public:
   LaunchEnvironment(std::initializer_list<std::pair<const char*, const char*>> variables) {

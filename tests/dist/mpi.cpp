@@ -1,5 +1,5 @@
-// Starts mpi_checks (mpi_checks.cpp) under mpirun: what several processes do together. Part of
-// builds with MPI only, which define BAMTRAIN_MPIRUN and BAMTRAIN_MPI_CHECKS (paths).
+// Runs mpi_checks (mpi_checks.cpp) under mpirun, to test several processes together. Only in builds
+// with MPI, which define the paths BAMTRAIN_MPIRUN and BAMTRAIN_MPI_CHECKS.
 
 #include <sys/wait.h>
 
@@ -37,10 +37,10 @@ Outcome shell(const std::string& command) {
   return outcome;
 }
 
-/// `mpirun -np processes mpi_checks mode processes bytes_per_message`. More processes than cores
-/// and the superuser are allowed, and shared memory is used without the kernel calls that
-/// containers forbid; Open MPI 4 and 5 each read their own of the variables. A deadlock ends after
-/// five minutes with code 124.
+/// Runs `mpirun -np processes mpi_checks mode processes bytes_per_message`. Allows more processes
+/// than cores, and root. Shared memory avoids the kernel calls that containers forbid. Open MPI 4
+/// and 5 read different variables, so both are set. A deadlock is killed after five minutes, with
+/// exit code 124.
 Outcome mpirun(int processes, const std::string& mode, const std::string& bytes_per_message = "") {
   const std::string n = std::to_string(processes);
   return shell(

@@ -1,5 +1,5 @@
-// What several processes check together; the cases of mpi.cpp start it under mpirun.
-// Usage: mpi_checks MODE PROCESSES [BYTES_PER_MESSAGE]. Exit code 0: every check held on every
+// Checks that several processes run together; the test cases of mpi.cpp start it under mpirun.
+// Usage: mpi_checks MODE PROCESSES [BYTES_PER_MESSAGE]. Exit code 0: every check passed on every
 // rank.
 
 #include <bit>
@@ -47,7 +47,8 @@ class Checks {
   bool failed_ = false;
 };
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): cheap, since every rank makes all ranks' numbers.
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): cheap, since every rank generates all ranks'
+/// numbers.
 uint64_t mixed_bits(uint64_t z) {
   z += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -55,7 +56,8 @@ uint64_t mixed_bits(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// Stream `s`: numbers whose magnitudes differ by up to 2^31, so that the order of additions shows.
+/// Stream `s`: numbers whose magnitudes differ by up to 2^31, so that the order of additions
+/// matters.
 template <class T>
 std::vector<T> values(int64_t s, int64_t n) {
   std::vector<T> v(static_cast<size_t>(n));
@@ -75,7 +77,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// Streams [first, first + count) added in the tree as it is defined, from the top.
+/// Adds streams [first, first + count) in the tree by its definition, top down.
 template <class T>
 std::vector<T> tree_reference(int64_t first, int64_t count, int64_t n) {
   if (count == 1) return values<T>(first, n);
@@ -114,7 +116,7 @@ void sums(Communicator& communicator, Checks& checks) {
   checks.check(std::isinf(odd[1]), "infinity on one rank is seen by all");
 }
 
-/// Adds groups [first, first + count) as a training step does.
+/// Adds groups [first, first + count) in the order of a training step.
 std::vector<float> group_sum(int64_t first, int64_t count, int64_t n) {
   const AccumulationTree tree(count);
   std::vector<std::vector<float>> buffers(static_cast<size_t>(tree.buffers()));
@@ -129,7 +131,7 @@ std::vector<float> group_sum(int64_t first, int64_t count, int64_t n) {
   return buffers[0];
 }
 
-/// One number per group, added in the groups' tree.
+/// Adds one number per group, in the groups' tree.
 double tree_sum(std::span<const double> values) {
   if (values.size() == 1) return values[0];
   const size_t half = values.size() / 2;
@@ -180,7 +182,8 @@ void fail_on_one_rank(Communicator& communicator) {
   std::printf("passed the barrier\n");
 }
 
-/// Ranks for which bit r of `failing` is set fail; `alike` or with a text of their own.
+/// Ranks whose bit r of `failing` is set fail at the same time, with one message (`alike`) or
+/// different ones.
 void fail_side_by_side(Communicator& communicator, unsigned failing, bool alike) {
   const int rank = communicator.rank();
   run_on_all_ranks(communicator, [&] {
@@ -191,7 +194,7 @@ void fail_side_by_side(Communicator& communicator, unsigned failing, bool alike)
   std::printf("passed by rank %d\n", rank);
 }
 
-/// Work for rank 0 alone; the others must see it done.
+/// Rank 0 works alone. The others wait until it has finished.
 void first_rank(Communicator& communicator, Checks& checks) {
   int done = 0;
   run_on_rank_zero(communicator, [&] { ++done; });
@@ -200,7 +203,7 @@ void first_rank(Communicator& communicator, Checks& checks) {
   checks.check(done == (communicator.rank() == 0 ? 2 : 1), "work of all is done everywhere");
 }
 
-/// Names by which the processes call the same thing.
+/// Names that the processes give to the same thing.
 void names(Communicator& communicator, Checks& checks) {
   const int rank = communicator.rank();
   checks.check(different_names(communicator, "a device").empty(), "one name is no difference");

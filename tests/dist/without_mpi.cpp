@@ -1,4 +1,4 @@
-// Part of builds without MPI only.
+// Only in builds without MPI.
 
 #include "catch.h"
 #include "core/error.h"

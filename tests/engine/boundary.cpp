@@ -1,5 +1,5 @@
-// kernels/ is the same source for nvcc and for the engine: what only nvcc knows stays in
-// device.cuh.
+// kernels/ is the same source for nvcc and for the engine, so device.cuh must hold everything that
+// only nvcc understands.
 
 #include <fstream>
 #include <iterator>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What of nvcc's own `text` holds, or "".
+/// The first construct in `text` that only nvcc understands, or "".
 std::string forbidden_in(const std::string& text) {
   static const std::regex nvcc_only(
       "\\b(asm|__asm__)\\b|<<<|__nv_bfloat16|\\bnv_bfloat16|cuda_bf16\\.h|__syncthreads|__syncwarp|"

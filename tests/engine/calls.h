@@ -1,6 +1,6 @@
 #pragma once
-// What kernels/device.cuh calls when no nvcc compiles it. Kernels include device.cuh, tests include
-// engine.h; the contracts of the wrappers are in device.cuh.
+// What kernels/device.cuh calls when nvcc does not compile it. Kernels include device.cuh, tests
+// include engine.h; the contracts of the wrappers are in device.cuh.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Index {
   uint32_t x = 1, y = 1, z = 1;
 };
 
-/// The indices of the thread that runs.
+/// The indices of the running thread.
 struct Coordinates {
   Index thread, block, block_size, grid_size;
 };
@@ -48,7 +48,7 @@ void barrier(Place at);
 void sync_warp(uint32_t mask, Place at);
 
 enum class Shuffle { exclusive_or, index, up, down };
-/// `value` in and out as bits.
+/// `value` and the result are bit patterns.
 uint64_t shuffle_bits(Shuffle kind, uint32_t mask, uint64_t value, int operand, Place at);
 template <class T>
 T shuffle(Shuffle kind, uint32_t mask, T value, int operand, Place at) {
@@ -62,7 +62,7 @@ T shuffle(Shuffle kind, uint32_t mask, T value, int operand, Place at) {
 uint32_t ballot(uint32_t mask, bool predicate, Place at);
 
 void* dynamic_shared();
-/// The block's array that `key` identifies, laid out when a thread first asks for it.
+/// The block's array identified by `key`, laid out when a thread first requests it.
 void* static_shared(const void* key, size_t bytes, size_t alignment, Place at);
 uint32_t shared_address(const void* shared, Place at);
 
@@ -77,13 +77,13 @@ float exp2_approx(float x);
 float log2_approx(float x);
 uint32_t pack_bf16(float low, float high);
 
-/// Calls `entry(arguments)` once per thread of the grid. Memory at `arguments` (`bytes` of it)
-/// holds the kernel's parameters. Returns null, or why a device would refuse the launch. Throws
-/// Fault.
+/// Calls `entry(arguments)` once per thread of the grid. Memory at `arguments` (`bytes` bytes)
+/// holds the kernel's parameters. Returns null, or the reason why a device would refuse the launch.
+/// Throws Fault.
 const char* run(Index grid, Index block, size_t shared_bytes, void (*entry)(void*), void* arguments,
                 size_t bytes);
 
-/// What the device says it has free (tests/engine/runtime.cpp).
+/// The free memory that the device reports (tests/engine/runtime.cpp).
 extern int64_t free_bytes;
 
 /// Whether launches are being recorded (see tests/engine/runtime.cpp) instead of run.

@@ -8,7 +8,7 @@
 #include "engine/memory.h"
 #include "engine/state.h"
 
-extern "C" const char __executable_start;  // of the linker
+extern "C" const char __executable_start;  // defined by the linker
 extern "C" const char _end;
 
 namespace bamtrain::engine::checker {
@@ -17,12 +17,12 @@ bool enabled = false;
 
 namespace {
 
-/// Epochs number the stretches between barriers, over all blocks and launches, so that records of
-/// earlier ones need no clearing: they are recognised by their age.
+/// Epochs number the intervals between barriers, over all blocks and launches. Records of earlier
+/// intervals need no clearing: their epoch shows that they are old.
 uint32_t epoch = 0, block_begin = 1, launch_begin = 1;
 
-/// A warp's clock advances at each sync_warp in it. A lane's accesses carry the clock of its last
-/// one; it is ordered after the accesses of lane l up to clock seen[l].
+/// A warp's clock advances at each of its sync_warp calls. A lane's accesses carry the clock of its
+/// last sync_warp. The lane is ordered after the accesses of lane l up to clock seen[l].
 struct Lane {
   uint32_t clock = 1;
   uint32_t seen[kLanes] = {};
@@ -42,13 +42,13 @@ uint32_t code_of(const void* pc) {
 }
 const void* pc_of(uint32_t code) { return &__executable_start + code; }
 
-/// REQUIRES: `a` happened in this block.
+/// Whether `a` happened before the current access of `t`. REQUIRES: `a` happened in this block.
 bool ordered(const Access& a, const Thread& t) {
   if (a.thread == t.number || a.epoch < epoch) return true;
   return a.thread / kLanes == t.warp && lane_of(t).seen[a.thread % kLanes] >= a.clock;
 }
 
-/// The access that is being checked, for messages.
+/// The access being checked, for messages.
 struct Attempt {
   const Thread& thread;
   const void* pc;
@@ -78,7 +78,7 @@ std::string describe(const Attempt& a) {
 }
 
 void check(const Cell& cell, const Attempt& a) {
-  // What another block left in shared memory is gone; in global memory it can be raced with.
+  // Shared memory of earlier blocks is gone; global memory can race with them.
   const uint32_t oldest = a.shared ? block_begin : launch_begin;
   if (cell.copy_epoch >= block_begin) {
     fail_at(FaultKind::pending_copy, a.thread, a.pc, "a wait for the asynchronous copy before",

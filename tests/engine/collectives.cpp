@@ -1,5 +1,5 @@
-// Warp collectives, and the arithmetic that the hardware has an instruction for. Lane layouts as
-// device.cuh states them (PTX ISA, "Warp-level matrix instructions").
+// Warp collectives, and arithmetic with dedicated hardware instructions. Lane layouts are as in
+// device.cuh (PTX ISA, "Warp-level matrix instructions").
 
 #include <algorithm>
 #include <cfloat>
@@ -94,8 +94,8 @@ struct MmaOperand {
   uint32_t b[2];
 };
 
-// Products of bf16 are exact in fp32; they are added in fp32, by ascending k. The hardware's order
-// and intermediate rounding are not specified, and differ between architectures.
+// Products of bf16 are exact in fp32. They are added in fp32, by ascending k. The hardware's order
+// and intermediate rounding are unspecified and differ between architectures.
 void execute_mma(void* const* operands, uint32_t, const void*) {
   ++counters().mma;
   float a[16][16], b[16][8];

@@ -48,8 +48,8 @@ void copy_async_wait(int left) {
   Thread& thread = self();
   size_t kept = 0;
   for (Copy& copy : thread.copies) {
-    // The open group has the number thread.groups; of those before it the youngest `left` may go
-    // on.
+    // The open group has the number thread.groups. Of the groups before it, the latest `left` may
+    // remain pending.
     const bool waited = copy.group + static_cast<uint32_t>(left) < thread.groups;
     if (!waited) {
       thread.copies[kept++] = copy;

@@ -1,15 +1,20 @@
 #pragma once
-// Runs kernels on the CPU, for tests. The threads of a block are fibers of the calling thread; the
-// blocks of a grid run one after another, so a kernel whose blocks wait for one another never ends
-// here. A collective is a rendezvous: each lane leaves its operands, the last to come computes.
+// Runs kernels on the CPU, for tests. The threads of a block are fibers of the calling thread. The
+// blocks of a grid run one after another, so a kernel whose blocks wait for each other hangs. A
+// collective is a rendezvous: each lane leaves its operands, and the last one to arrive computes.
 //
-// A correct kernel gives the same bits under every Options. An incorrect one may be seen in four
-// ways: by a different result in another order, by the NaN that fills memory nobody wrote, by a
-// Fault, and, if its file is compiled with the checker's instrumentation (see checker.h), by a
-// Fault at the very access. Not modelled: several streams, clusters, memory fences, atomics,
-// volatile communication between blocks or within one, the error of approximate instructions.
+// A correct kernel gives bitwise identical results under all Options. An incorrect kernel can be
+// detected in four ways:
+// - by a different result in another order;
+// - by the NaN that fills unwritten memory;
+// - by a Fault;
+// - by a Fault at the very access, if its file is compiled with the checker's instrumentation (see
+//   checker.h).
 //
-// One process runs one kernel at a time; nothing here is thread-safe.
+// Not modelled: several streams, clusters, memory fences, atomics, volatile communication between
+// blocks or within one, the error of approximate instructions.
+//
+// A process runs one kernel at a time; nothing here is thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,37 +26,37 @@
 namespace bamtrain::engine {
 
 enum class Order { ascending, descending, random };
-/// When an asynchronous copy takes place: where it is issued, or where the thread waits for it.
+/// When an asynchronous copy takes place: at the issue, or at the wait.
 enum class Completion { eager, lazy, random };
 
 struct Options {
-  Order lanes = Order::ascending;  // lanes of a warp and warps of a block, among those that can run
+  Order lanes = Order::ascending;  // lanes of a warp and warps of a block, among the runnable ones
   Order blocks = Order::ascending;
-  bool alternate_warps = false;  // leave the warp at each collective, else run it as far as it goes
+  bool alternate_warps = false;  // switch warps at each collective, else run one as far as it goes
   Completion copies = Completion::lazy;
-  uint64_t seed = 1;                    // of the random orders
+  uint64_t seed = 1;                    // for random orders
   size_t shared_capacity = 227 * 1024;  // bytes a block may use: 99 KiB on sm_86, 163 on sm_80
 };
 
-/// The options of the launches that follow.
+/// The options of the next launches.
 Options& options();
 
-/// A set of options that covers each order, completion and way of leaving warps, for tests that
-/// demand the same bits from all.
+/// Options that together cover each order, completion and way of switching warps, for tests that
+/// require bitwise identical results from all.
 std::vector<Options> schedules();
 
 enum class FaultKind {
   divergent_barrier,     // threads of a block wait at different barriers, or some elsewhere
   divergent_collective,  // lanes of a warp wait in different collectives, or with other masks
-  shuffle_source,        // a lane outside the mask, or no lane
-  misuse,                // an argument that the contract of a wrapper excludes
-  unfinished_copy,       // the thread returns before it has waited for its copies
+  shuffle_source,        // a lane outside the mask, or no such lane
+  misuse,                // an argument that violates a wrapper's contract
+  unfinished_copy,       // a thread returns before waiting for its copies
   shared_bounds,
   global_bounds,
   foreign_memory,  // neither shared nor registered global memory nor the thread's own
   misaligned,
   uninitialised,       // a read of shared memory that no thread of this block wrote
-  pending_copy,        // an access to the target of a copy that nobody has waited for
+  pending_copy,        // an access to the target of a copy that was not waited for
   race,                // between threads of a block
   block_race,          // between blocks of a launch
   undefined_behaviour  // an instruction trap
@@ -70,7 +75,7 @@ class Fault : public Error {
   FaultKind kind_;
 };
 
-/// How often what happened since the last reset.
+/// Counts since the last reset.
 struct Counters {
   uint64_t switches = 0, collectives = 0, barriers = 0, blocks = 0;
   uint64_t ldmatrix = 0;
@@ -80,13 +85,13 @@ struct Counters {
 Counters& counters();
 
 enum class GlobalFill { poison, zeros };
-/// Global memory: filled with NaN or zeros, aligned to 16 bytes, its end at a page that cannot be
-/// touched and a mebibyte of such pages on either side. What lies between the buffer and its pages
-/// is verified after every launch.
+/// Allocates global memory, filled with NaN or zeros and aligned to 16 bytes. It ends at an
+/// inaccessible page, and 1 MiB of such pages lies on either side. After every launch, the engine
+/// verifies the bytes between the buffer and these pages.
 void* global_allocate(size_t bytes, GlobalFill fill = GlobalFill::poison);
 void global_free(void* buffer);
 
-/// An array in global memory, its elements set and read by the test.
+/// An array in global memory whose elements the test sets and reads.
 template <class T>
 class GlobalArray {
  public:

@@ -1,7 +1,7 @@
 #pragma once
-// Kernels with one fault each, in the line that ends in `FAULT`, by which the tests find what a
-// report must name. All are for blocks of 64 threads and 1,024 bytes of dynamic shared
-// memory, with `x` a buffer of 128 words.
+// Kernels with one fault each, in the line that ends in `FAULT`. The tests use the mark to find the
+// line that a report must name. All kernels take blocks of 64 threads, 1,024 bytes of dynamic
+// shared memory, and a buffer `x` of 128 words.
 
 #include "kernels/device.cuh"
 
@@ -216,7 +216,7 @@ BAMTRAIN_KERNEL between_two_arrays(uint32_t* x) {
   following[thread()] = 1;  // FAULT
   x[thread()] = second[thread()];
 }
-/// Compiled without the compiler's own check of alignment, which comes first.
+/// Compiled without the compiler's own alignment check, which would come first.
 BAMTRAIN_KERNEL __attribute__((no_sanitize("alignment"))) word_misaligned(uint32_t* x) {
   const auto bytes = reinterpret_cast<uintptr_t>(x);
   *reinterpret_cast<uint32_t*>(bytes + 2) = 1;  // FAULT

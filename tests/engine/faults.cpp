@@ -1,6 +1,6 @@
-// Every kernel of fault_kernels.cuh is reported: with its kind, and with its line where the engine
-// can know it. Compiled twice: with the checker's instrumentation all of them must be, without it
-// those that the engine sees by itself.
+// Every kernel of fault_kernels.cuh is reported with its kind, and with its line where the engine
+// can know it. Compiled twice: with the checker's instrumentation all faults must be reported,
+// without it those that the engine detects alone.
 
 #include <cctype>
 #include <fstream>
@@ -20,7 +20,7 @@ namespace {
 enum class Seen {
   always,          // by the engine, with its line
   by_instruction,  // by the processor: the line comes from the instruction's address
-  after_launch,    // without the checker only afterwards, with no line
+  after_launch,    // without the checker only after the launch, without a line
   checked          // by the checker
 };
 
@@ -78,7 +78,7 @@ const std::vector<Planted> kPlanted = {
     BAMTRAIN_PLANTED(register_array_overrun, undefined_behaviour, checked),
 };
 
-/// "/fault_kernels.cuh:n", n the line of `kernel` that ends in FAULT.
+/// "/fault_kernels.cuh:n", where n is the line of `kernel` that ends in FAULT.
 std::string faulty_line(const std::string& kernel) {
   std::ifstream in(source_folder() / "tests/engine/fault_kernels.cuh");
   int number = 0;
@@ -104,7 +104,7 @@ bool names_line(const std::string& text, const std::string& line) {
   return false;
 }
 
-/// Two blocks of 64 threads, 1,024 bytes of shared memory, a buffer of 128 words.
+/// Launches two blocks of 64 threads with 1,024 bytes of shared memory and a buffer of 128 words.
 void launch_planted(void (*kernel)(uint32_t*)) {
   GlobalArray<uint32_t> x(std::vector<uint32_t>(128, 3));
   const auto status = device::launch(kernel, {2, 1, 1}, {64, 1, 1}, 1024, nullptr, x.data());
@@ -133,7 +133,8 @@ TEST_CASE("every planted fault is reported with its kind and its line in every o
                fault.where().find(" in block (") != std::string::npos));
         const bool has_line = planted.seen == Seen::always ||
                               (lines && (planted.seen != Seen::after_launch || checker::enabled));
-        // Of two accesses or two barriers, the first is named too: which is which depends on order.
+        // A report of two accesses or two barriers names both; which one comes first depends on the
+        // order.
         if (has_line) CHECK(names_line(fault.what(), faulty_line(planted.name)));
       }
       if (schedule > 2 && checker::enabled) break;  // the checker is slow to find lines

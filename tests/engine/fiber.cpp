@@ -23,7 +23,7 @@ void resume_after_signal(void*, Context& to) { setcontext(&to.state); }
 
 #else
 
-// Saved on the stack: the registers that a callee must preserve, below the return address.
+// The stack holds the callee-saved registers below the return address.
 extern "C" void bamtrain_engine_switch(void** save, void* to);
 asm(R"(
 .text
@@ -49,8 +49,8 @@ bamtrain_engine_switch:
 )");
 
 void prepare(Context& context, char*, char* top, void (*entry)()) {
-  // Six registers, the entry as return address, and a zero where its caller's would be: the entry
-  // starts with the stack pointer at 8 modulo 16, as after a call.
+  // Six registers, the entry as return address, and a zero in place of its caller's return address.
+  // The entry starts with the stack pointer at 8 modulo 16, as after a call.
   void* frame[8] = {};
   frame[6] = reinterpret_cast<void*>(entry);
   std::memcpy(top - sizeof frame, frame, sizeof frame);
@@ -62,7 +62,8 @@ void switch_context(Context& from, Context& to) {
 }
 
 void resume_after_signal(void* signal_context, Context& to) {
-  // The interrupted stack may be exhausted, so the switch saves what nobody needs to a spare one.
+  // The interrupted stack may be exhausted, so the switch saves the unneeded registers on a spare
+  // stack.
   static char spare[256];
   static void* unused;
   auto* registers = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs;

@@ -1,6 +1,6 @@
 #pragma once
-// Switching between stacks: a dozen instructions on x86-64, ucontext elsewhere (two system calls a
-// switch) or where BAMTRAIN_ENGINE_UCONTEXT asks for it.
+// Switching between stacks: about twelve instructions on x86-64. Elsewhere, or with
+// BAMTRAIN_ENGINE_UCONTEXT, it uses ucontext (two system calls per switch).
 
 #include <cstddef>
 #include <cstdint>
@@ -22,18 +22,18 @@ struct Context {
 #endif
 };
 
-/// Makes `context` one that, when switched to, runs `entry` on the given stack. REQUIRES: `top` is
+/// Prepares `context` to run `entry` on the given stack when switched to. REQUIRES: `top` is
 /// aligned to 16 bytes; `entry` never returns.
 void prepare(Context& context, char* bottom, char* top, void (*entry)());
 
 /// Saves the running context in `from` and continues `to`.
 void switch_context(Context& from, Context& to);
 
-/// From a signal handler, whose third argument is `signal_context`: when the handler has returned,
-/// the interrupted context is gone and `to` continues.
+/// Called in a signal handler, whose third argument is `signal_context`. When the handler has
+/// returned, the interrupted context is gone and `to` continues.
 void resume_after_signal(void* signal_context, Context& to);
 
-/// The instruction that a signal handler's third argument says was interrupted.
+/// The interrupted instruction, from a signal handler's third argument.
 const void* interrupted_instruction(void* signal_context);
 
 }  // namespace bamtrain::engine

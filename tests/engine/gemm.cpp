@@ -1,5 +1,5 @@
-// The products of the CUDA backend beside the engine: plain loops with fp32 accumulation; TF32 by
-// rounding the operands.
+// The CUDA backend's matrix products, for the engine: plain loops with fp32 accumulation. TF32
+// rounds the operands.
 
 #include "ops/cuda/gemm.h"
 
@@ -18,12 +18,12 @@ float read(const Matrix& m, int64_t row, int64_t column) {
   return static_cast<float>(static_cast<const bf16*>(m.data)[at]);
 }
 
-/// To 10 bits of mantissa, to the nearest, ties away from zero, as cvt.rna.tf32.f32 does.
+/// Rounds to 10 bits of mantissa: to nearest, ties away from zero, like cvt.rna.tf32.f32.
 float rounded_to_tf32(float x) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000) & ~uint32_t{0x1fff});
 }
 
-/// A row-major copy: the loops then run over neighbours.
+/// A row-major copy, for contiguous loops.
 std::vector<float> dense(const Matrix& m, bool tf32) {
   std::vector<float> out;
   out.reserve(static_cast<size_t>(m.rows * m.columns));

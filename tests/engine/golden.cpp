@@ -1,4 +1,4 @@
-// What a GPU computed for every wrapper (record_wrappers.cu), against the engine.
+// Compares the engine with what a GPU computed for every wrapper (record_wrappers.cu).
 
 #include <cmath>
 #include <cstdio>
@@ -13,9 +13,9 @@ using namespace bamtrain::engine;
 
 namespace {
 
-/// The sum of the absolute values of what makes up word `w` of an mma's result.
+/// The sum of the absolute values of the terms of word `w` of an mma's result.
 double mma_magnitude(const std::vector<uint32_t>& in, size_t w) {
-  // An exact sum of absolute values is the engine's own mma of them, to its last bit.
+  // Where this sum is exact, the engine's mma of the absolute values gives it exactly.
   wrappers::Case absolute;
   absolute.kernel = wrappers::mma_kernel;
   absolute.shared_bytes = 0;

@@ -1,5 +1,5 @@
-// What the compiler calls at each load and store under -fsanitize=thread. With these functions
-// linked in and libtsan not, the checker sees them. The file itself is compiled without.
+// The functions that the compiler calls at each load and store under -fsanitize=thread. Linked in
+// place of libtsan, they report to the checker. This file is compiled without instrumentation.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ void __tsan_func_exit() {}
 void __tsan_vptr_read(void**) {}
 void __tsan_vptr_update(void**, void*) {}
 
-// A type whose alignment is below its size may lie anywhere: `unaligned` in the compiler's words.
+// A type whose alignment is below its size may be at any address, "unaligned" for the compiler.
 #define BAMTRAIN_ACCESS(name, bytes, alignment, write)            \
   void __tsan_##name##bytes(void* p) {                            \
     see(p, bytes, alignment, write, __builtin_return_address(0)); \
@@ -55,7 +55,7 @@ void __tsan_write_range(void* p, size_t bytes) {
 }
 
 // Atomics occur in the host code of an instrumented file (shared pointers, guards of statics). They
-// take effect and are not checked: kernels have none.
+// take effect but are not checked: kernels have none.
 #define BAMTRAIN_ATOMICS(bits)                                                                     \
   uint##bits##_t __tsan_atomic##bits##_load(const volatile uint##bits##_t* p, int) {               \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \

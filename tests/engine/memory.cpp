@@ -18,7 +18,7 @@ constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 16;
 constexpr size_t kSharedAlignment = 128;
 
-/// By first address, guard pages included.
+/// By first address, including guard pages.
 std::map<uintptr_t, GlobalBuffer>& buffers() {
   static std::map<uintptr_t, GlobalBuffer> all;
   return all;
@@ -143,7 +143,7 @@ void* global_allocate(size_t bytes, GlobalFill fill) {
   char* const end = b.data + bytes;
   std::memset(b.pages, kRedZoneByte, static_cast<size_t>(b.data - b.pages));
   std::memset(end, kRedZoneByte, static_cast<size_t>(b.pages + b.page_bytes - end));
-  // New pages are zeros, and cost nothing until they are written.
+  // New pages are zero and take no memory until they are written.
   if (fill == GlobalFill::poison) std::memset(b.data, kPoisonByte, bytes);
   buffers()[reinterpret_cast<uintptr_t>(mapped)] = b;
   return b.data;

@@ -1,5 +1,5 @@
-// Messages between devices beside the engine: the devices' memory is the host's, and the messages
-// are MPI's. The program has started MPI before.
+// Messages between devices, for the engine: device memory is host memory, and messages go through
+// MPI. The program must have initialised MPI.
 
 #include "ops/cuda/messages.h"
 
@@ -27,7 +27,7 @@ struct Messages::State {
 Messages::Messages(const Peers& peers, device::Stream) : state_(std::make_unique<State>()) {
   for (auto& slot : state_->requests) slot[0] = slot[1] = MPI_REQUEST_NULL;
   peers.run_on_all_ranks([] {});
-  int number = peers.rank == 0 ? 42 : 0;  // as NCCL's identity travels
+  int number = peers.rank == 0 ? 42 : 0;  // sent the way NCCL's id is
   peers.broadcast(&number, sizeof number, 0);
   require(number == 42, "what rank 0 broadcasts");
 }

@@ -1,4 +1,5 @@
-// Correct kernels: right, the same bits in every order, and nothing for the checker to report.
+// Correct kernels have correct results, bitwise identical in every order, and the checker reports
+// nothing.
 
 #include <cmath>
 
@@ -15,7 +16,7 @@ namespace {
 static_assert(sizeof(device::bf16) == sizeof(bamtrain::bf16));
 static_assert(alignof(device::bf16) == alignof(bamtrain::bf16));
 
-/// Bits of bf16 values in (-4, 4), their low bits random.
+/// bf16 values in (-4, 4) with random low bits.
 std::vector<device::bf16> random_matrix(size_t count, uint64_t seed) {
   wrappers::Integers g(seed);
   std::vector<device::bf16> x(count);

@@ -1,12 +1,12 @@
-// Records what a GPU computes for the kernels of wrapper_kernels.cuh: the golden file that the
-// engine must reproduce. Built by hand, from the root of the source tree:
+// Records what a GPU computes for the kernels of wrapper_kernels.cuh, the golden file that the
+// engine must reproduce. Build by hand, from the root of the source tree:
 //
-//   nvcc -std=c++20 -O2 -arch=native -I. -Isrc -Itests tests/engine/record_wrappers.cu -o
-//   record_wrappers
-//   ./record_wrappers tests/golden/wrappers.txt
+//     nvcc -std=c++20 -O2 -arch=native -I. -Isrc -Itests tests/engine/record_wrappers.cu -o
+//     record_wrappers
+//     ./record_wrappers tests/golden/wrappers.txt
 //
-// The file: lines that start with # name the device; then per case its name, its number of words,
-// and the words in hexadecimal.
+// Format: lines that start with # name the device. Then each case has its name, its number of
+// words, and the words in hexadecimal.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// From a broken rule to the exception that the launch throws.
+// From a violated rule to the exception that the launch throws.
 
 #include <signal.h>
 
@@ -28,11 +28,11 @@ stack_t previous_stack;
 alignas(16) std::array<char, 64 * 1024> signal_stack;  // a full stack has no room for a handler
 
 void on_signal(int signal, siginfo_t* info, void* context) {
-  if (!machine.in_kernel || running == nullptr) {  // not a kernel's doing
+  if (!machine.in_kernel || running == nullptr) {  // not caused by a kernel
     for (size_t i = 0; i < kSignals.size(); ++i) {
       if (kSignals[i] == signal) sigaction(signal, &previous_actions[i], nullptr);
     }
-    return;  // the instruction is tried again
+    return;  // retries the instruction
   }
   interruption = {signal, interrupted_instruction(context),
                   static_cast<const char*>(info->si_addr)};
@@ -47,7 +47,7 @@ std::string line_of(const Place& place) {
   return std::string(place.file) + ":" + std::to_string(place.line);
 }
 
-/// What the lanes of the block are doing, for faults of threads that wait for one another.
+/// What each lane of the block is doing, for faults of threads that wait for each other.
 std::string where_everybody_is() {
   std::string text;
   for (uint32_t w = 0; w < machine.warp_count; ++w) {

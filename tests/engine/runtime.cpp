@@ -1,4 +1,4 @@
-// The runtime of the CUDA backend beside the engine: memory that the checker knows, transfers by
+// The CUDA backend's runtime, for the engine: memory that the checker knows, transfers by
 // assignment, recorded work as a list of calls.
 
 #include "ops/cuda/runtime.h"
@@ -16,7 +16,7 @@ namespace bamtrain {
 namespace engine {
 
 namespace {
-std::vector<std::function<void()>>* recorded = nullptr;  // null while nothing is recorded
+std::vector<std::function<void()>>* recorded = nullptr;  // null unless recording
 }
 
 int64_t free_bytes = int64_t{1} << 30;
@@ -30,14 +30,14 @@ namespace cuda {
 
 namespace {
 
-/// What a device refuses while it records.
+/// Fails if a device would refuse the call while it records.
 void require_no_recording() {
   require(!engine::recording(), "no transfer, allocation or wait while work is recorded");
 }
 
 }  // namespace
 
-/// Of a machine with a device for each process of the tests.
+/// A machine with one device per process of the tests.
 int device_count() { return 8; }
 
 std::string open_device(int index) {

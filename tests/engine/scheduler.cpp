@@ -1,4 +1,4 @@
-// Threads, warps, the barrier and the rendezvous of collectives.
+// Threads, warps, the barrier, and the rendezvous of collectives.
 
 #include <sys/mman.h>
 
@@ -75,7 +75,7 @@ void release_barrier() {
   checker::at_barrier();
 }
 
-/// A thread has returned while others wait at the barrier, or the other way round.
+/// Fails because a thread has returned while others wait at the barrier, or vice versa.
 [[noreturn]] void fail_returned(const Thread& thread, Place at) {
   fail(FaultKind::divergent_barrier, thread, at, "every thread of the block at this barrier",
        "threads that have returned");
@@ -100,7 +100,7 @@ void thread_main() {
   machine.warps[thread.warp].live &= ~(1u << thread.lane);
   if (machine.barrier.arrived > 0) fail_returned(thread, machine.barrier.where);
   leave();
-  std::terminate();  // a thread that has returned does not run again
+  std::terminate();  // a returned thread does not run again
 }
 
 void map_stacks(uint32_t count) {
@@ -116,7 +116,7 @@ void map_stacks(uint32_t count) {
     const size_t i = machine.stacks_mapped;
     Thread& thread = machine.threads[i];
     thread.bottom = machine.stacks + i * stride + kStackGuard;
-    // Staggered: at equal offsets the hot ends of all stacks would share a few sets of the cache.
+    // Staggered: with equal offsets, the hot ends of all stacks would share a few cache sets.
     thread.top = thread.bottom + kStackBytes - i * 7 % 64 * 64;
     require(mprotect(thread.bottom, kStackBytes, PROT_READ | PROT_WRITE) == 0,
             "memory for the stacks of a block");
@@ -138,7 +138,7 @@ void run_block(Index grid, Index block, Index index) {
     t.copies.clear();
     t.groups = 0;
 #ifdef __SANITIZE_ADDRESS__
-    // A thread that a fault stopped left its frames' red zones behind.
+    // A thread that was stopped by a fault has left its frames' red zones.
     __asan_unpoison_memory_region(t.bottom, kStackBytes);
 #endif
     prepare(t.context, t.bottom, t.top, thread_main);
@@ -200,7 +200,7 @@ void leave() {
 
 namespace {
 
-// Apart from collective(), whose frame stays small: kernels spend most of their time in it.
+// Separate from collective(), whose frame stays small: kernels spend most of their time in it.
 [[noreturn]] void fail_mask(const Thread& thread, const Warp& warp, uint32_t mask, const char* what,
                             Place at) {
   if ((mask >> thread.lane & 1) == 0) {

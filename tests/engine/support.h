@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the engine share.
+// Helpers for the engine's tests.
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace bamtrain::engine {
 
-/// The engine's options are `o` while this lives.
+/// Sets the engine's options to `o` during its lifetime.
 class ScopedOptions {
  public:
   explicit ScopedOptions(const Options& o) : before_(options()) { options() = o; }
@@ -28,7 +28,7 @@ inline std::filesystem::path source_folder() {
   return root == nullptr ? "." : root;
 }
 
-/// What the engine makes of a case of wrapper_cases.h.
+/// The engine's result for a case of wrapper_cases.h.
 inline std::vector<uint32_t> run(const wrappers::Case& c) {
   const GlobalArray<uint32_t> in(c.in);
   GlobalArray<uint32_t> out(c.out_words);
@@ -38,8 +38,9 @@ inline std::vector<uint32_t> run(const wrappers::Case& c) {
   return out.values();
 }
 
-/// The largest error of a word that `tolerance` allows, where `expected` is right and, for mma,
-/// `magnitude` the sum of the absolute values of the terms. REQUIRES: finite values, not exact.
+/// The largest error of a word that `tolerance` allows. `expected` is the correct value. For mma,
+/// `magnitude` is the sum of the absolute values of the terms. REQUIRES: finite values; `tolerance`
+/// is not exact.
 inline double allowed(wrappers::Tolerance tolerance, double argument, double expected,
                       double magnitude) {
   const double relative = (0x1p-22 + 0x1p-24) * std::abs(expected);

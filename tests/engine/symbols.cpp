@@ -25,7 +25,7 @@ bool known(const std::string& line) {
          line.find(":?") == std::string::npos;
 }
 
-/// The lines of the frames at `offset` of `object`, innermost first, without the wrappers'.
+/// The line of the innermost frame at `offset` of `object` that is outside the wrappers.
 std::string innermost_frame(const std::string& object, uint64_t offset) {
   const std::string command =
       "addr2line --inlines --exe='" + object + "' " + hex(offset) + " 2>/dev/null";
@@ -52,7 +52,7 @@ std::string source_line(const void* return_address) {
   std::array<char, 4096> path;
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
   std::string object = info.dli_fname;
-  // dladdr names the main program as it was called, which need not lead to it from here.
+  // dladdr names the main program as it was called, which may be a path that is invalid from here.
   void* own_base = nullptr;
   if (Dl_info own = {}; dladdr(reinterpret_cast<const void*>(&source_line), &own) != 0) {
     own_base = own.dli_fbase;
@@ -60,7 +60,7 @@ std::string source_line(const void* return_address) {
   if (info.dli_fbase == own_base && length > 0) {
     object.assign(path.data(), static_cast<size_t>(length));
   }
-  // One back: the call, not what follows it.
+  // Minus one: the call, not the instruction after it.
   const uint64_t offset =
       reinterpret_cast<uintptr_t>(return_address) - reinterpret_cast<uintptr_t>(info.dli_fbase) - 1;
   const std::string line = innermost_frame(object, offset);

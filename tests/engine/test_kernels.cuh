@@ -1,6 +1,6 @@
 #pragma once
-// Correct kernels of the kind that the backend has: a reduction over a block, and a product of bf16
-// matrices in tiles with copies two tiles ahead.
+// Correct kernels that resemble the backend's: a reduction over a block, and a tiled product of
+// bf16 matrices with copies two tiles ahead.
 
 #include "kernels/device.cuh"
 
@@ -8,7 +8,7 @@ namespace bamtrain::test_kernels {
 
 using device::bf16;
 
-/// out[b] = sum of the b-th stretch of `per_block` elements of x, of n in all.
+/// out[b] = sum of the b-th segment of `per_block` elements of x, which has n elements.
 BAMTRAIN_KERNEL block_sum(const float* x, float* out, int n, int per_block) {
   BAMTRAIN_SHARED(float, of_warp, 32);
   const int thread = static_cast<int>(device::thread_index().x);
@@ -27,18 +27,18 @@ BAMTRAIN_KERNEL block_sum(const float* x, float* out, int n, int per_block) {
   }
 }
 
-constexpr int kTile = 64;   // rows and columns of a block's part of the product
-constexpr int kDepth = 32;  // of one step
+constexpr int kTile = 64;   // rows and columns per block of the product
+constexpr int kDepth = 32;  // per step
 constexpr int kChunks = kDepth / 8;
 constexpr uint32_t kTileBytes = kTile * kDepth * 2;
 constexpr size_t kProductSharedBytes = 4 * kTileBytes;
 
-/// Chunks of 16 bytes change places within a row so that ldmatrix meets every bank once.
+/// Permutes 16-byte chunks within a row so that ldmatrix accesses every bank once.
 BAMTRAIN_DEVICE uint32_t chunk_offset(int row, int chunk) {
   return static_cast<uint32_t>(row * kDepth * 2 + ((chunk ^ (row / 2 % kChunks)) << 4));
 }
 
-/// Rows row0.. and columns column0.. of x (rows, K), zero outside.
+/// Loads rows row0.. and columns column0.. of x (rows, K); zero outside.
 BAMTRAIN_DEVICE void load_tile(device::SharedAddress to, const bf16* x, int row0, int column0,
                                int rows, int K) {
   for (int c = static_cast<int>(device::thread_index().x); c < kTile * kChunks; c += 128) {
@@ -51,8 +51,8 @@ BAMTRAIN_DEVICE void load_tile(device::SharedAddress to, const bf16* x, int row0
   }
 }
 
-/// c (M, N) f32 = a (M, K) times the transpose of b (N, K), both bf16, by blocks of 128 threads,
-/// one per tile. REQUIRES: K is a multiple of 8.
+/// c (M, N) f32 = a (M, K) times the transpose of b (N, K), both bf16. Blocks have 128 threads, one
+/// block per tile. REQUIRES: K is a multiple of 8.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(128)
     matrix_product(const bf16* a, const bf16* b, float* c, int M, int N, int K) {
   BAMTRAIN_DYNAMIC_SHARED(shared);

@@ -1,6 +1,7 @@
 #pragma once
-// The kernels of wrapper_kernels.cuh with their operands: what record_wrappers.cu runs on a GPU and
-// golden.cpp on the engine. The operands come from integers alone, so that both have the same bits.
+// The kernels of wrapper_kernels.cuh with their operands, which record_wrappers.cu runs on a GPU
+// and golden.cpp on the engine. The operands are computed from integers only, so both have the same
+// bits.
 
 #include <cstdint>
 #include <string>
@@ -10,15 +11,15 @@
 
 namespace bamtrain::wrappers {
 
-/// How far two machines may be apart.
+/// How far two machines may differ.
 ///
 /// mma: each element is a sum of 17 terms, whose products are exact. The hardware aligns the terms
-/// to the largest and cuts them, in one step or two by architecture; the engine rounds each of 16
-/// sums. Either way an error below 2^-23 of the sum of absolute values at each of at most 17 steps,
-/// 2^-18 of it between the two. Operands that are small integers leave no error: mma_exact.
-/// exp2, log2: PTX states a relative error of at most 2^-22 for ex2.approx and, for lg2.approx, an
-/// absolute one of 2^-22 for arguments in (0.5, 2), a relative one of 2^-22 elsewhere; 2^-24 is
-/// added for the rounding of what they are compared with.
+/// to the largest and truncates them, in one step or two depending on the architecture; the engine
+/// rounds each of 16 sums. Either way the error is below 2^-23 of the sum of absolute values at
+/// each of at most 17 steps, so the two differ by at most 2^-18 of it. Small integer operands leave
+/// no error: mma_exact. exp2, log2: PTX states a relative error of at most 2^-22 for ex2.approx.
+/// For lg2.approx it states an absolute error of 2^-22 for arguments in (0.5, 2) and a relative
+/// error of 2^-22 elsewhere. 2^-24 is added for the rounding of the reference value.
 enum class Tolerance { exact, mma, exp2, log2 };
 
 struct Case {
@@ -30,7 +31,7 @@ struct Case {
   Tolerance tolerance;
 };
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), its upper half.
+/// The upper half of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 class Integers {
  public:
   explicit Integers(uint64_t seed) : state_(seed) {}
@@ -45,21 +46,21 @@ class Integers {
     for (uint32_t& w : all) w = next();
     return all;
   }
-  /// Bits of a float with sign, a magnitude in [2^from, 2^to) and a random fraction.
+  /// Bits of a float with random sign and fraction, and magnitude in [2^from, 2^to).
   uint32_t real(int from, int to) {
     const uint32_t exponent = static_cast<uint32_t>(127 + from) + next() % uint32_t(to - from);
     return (next() & 0x807FFFFFu) | exponent << 23;
   }
   uint32_t bf16_pair(int from, int to) {
-    const uint32_t low = real(from, to), high = real(from, to);  // in this order
+    const uint32_t low = real(from, to), high = real(from, to);  // fixes their order
     return low >> 16 | (high & 0xFFFF0000u);
   }
-  /// Two bf16 that are integers in [-8, 8].
+  /// Two bf16 integers in [-8, 8].
   uint32_t small_integer_pair() {
     const uint32_t low = small_integer(), high = small_integer();
     return low >> 16 | high;
   }
-  /// Bits of a float in [-8, 8] without fraction: its lower half is zero.
+  /// Bits of an integer float in [-8, 8]: its lower half is zero.
   uint32_t small_integer() {
     static constexpr uint32_t kBits[9] = {0x00000000, 0x3F800000, 0x40000000,
                                           0x40400000, 0x40800000, 0x40A00000,
@@ -72,7 +73,7 @@ class Integers {
   uint64_t state_;
 };
 
-/// Zeros, infinities, NaN, subnormal numbers, ties of the rounding to bf16 and their neighbours.
+/// Zeros, infinities, NaN, subnormal numbers, ties in rounding to bf16 and their neighbours.
 inline std::vector<uint32_t> special_floats() {
   return {0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000, 0x7F800001,
           0xFFFFFFFF, 0x00000001, 0x80000001, 0x007FFFFF, 0x00800000, 0x807FFFFF, 0x3F800000,

@@ -36,7 +36,8 @@ BAMTRAIN_KERNEL shuffle_kernel(const uint32_t* in, uint32_t* out) {
   }
 }
 
-/// in: one word per lane, whose lowest bit votes. out: (2, 32), by all lanes, by half a warp each.
+/// in: one word per lane, whose lowest bit votes. out: (2, 32), ballots of all lanes and of half a
+/// warp.
 BAMTRAIN_KERNEL ballot_kernel(const uint32_t* in, uint32_t* out) {
   const bool vote = (in[lane()] & 1u) != 0;
   const uint32_t half = lane() < 16 ? 0x0000FFFFu : 0xFFFF0000u;
@@ -74,13 +75,13 @@ BAMTRAIN_KERNEL mma_kernel(const uint32_t* in, uint32_t* out) {
   for (int i = 0; i < 4; ++i) out[i * kLanes + lane()] = bits_of(d[i]);
 }
 
-/// in: (3, 32) chunks of 4 words, then a word per lane: bit g, whether chunk g is wanted. Each
-/// chunk is a group of its own; the oldest is read while the others may be under way.
-/// out: (3, 32) chunks.
+/// in: (3, 32) chunks of 4 words, then a word per lane, whose bit g tells whether chunk g is
+/// wanted. Each chunk is a separate group; the oldest is read while the others may be pending. out:
+/// (3, 32) chunks.
 BAMTRAIN_KERNEL copy_async_kernel(const uint32_t* in, uint32_t* out) {
   constexpr int kGroups = 3, kWords = 4;
   BAMTRAIN_SHARED(uint32_t, chunks, kGroups * kLanes * kWords + kWords);
-  // The array's alignment is that of its elements: the first chunk starts at a multiple of 16.
+  // The array has only its elements' alignment: the first chunk starts at a multiple of 16.
   const device::SharedAddress start = (device::shared_address(chunks) + 15u) & ~15u;
   const uint32_t skipped = (start - device::shared_address(chunks)) / 4u;
   const uint32_t wanted = in[kGroups * kLanes * kWords + lane()];
@@ -97,7 +98,7 @@ BAMTRAIN_KERNEL copy_async_kernel(const uint32_t* in, uint32_t* out) {
       device::copy_async_wait<0>();
     }
     device::sync_warp();
-    // Another lane's chunk: what a thread has waited for is seen by all after the warp has met.
+    // Another lane's chunk: after sync_warp, all lanes see what any thread has waited for.
     const uint32_t chunk = static_cast<uint32_t>(g * kLanes + (lane() ^ 1));
     for (uint32_t w = 0; w < kWords; ++w) {
       out[chunk * kWords + w] = chunks[skipped + chunk * kWords + w];
@@ -105,8 +106,8 @@ BAMTRAIN_KERNEL copy_async_kernel(const uint32_t* in, uint32_t* out) {
   }
 }
 
-/// A launch of more shared memory than 48 KiB, of which the dynamic part is less. in: a word per
-/// lane, which goes to the last words of both parts. out: (2, 32), those of the opposite lane.
+/// A launch with more than 48 KiB of shared memory, the smaller part of it dynamic. in: a word per
+/// lane, which goes to the last words of both parts. out: (2, 32), the opposite lane's words.
 constexpr uint32_t kFixedWords = 10 * 1024, kDynamicWords = 4 * 1024;
 BAMTRAIN_KERNEL shared_kernel(const uint32_t* in, uint32_t* out) {
   BAMTRAIN_SHARED(uint32_t, fixed, kFixedWords);

@@ -1,5 +1,5 @@
-// Each wrapper on random operands against its definition, computed here element by element. The
-// layouts of matrix fragments are those of the PTX ISA, section "Matrix multiply-accumulate
+// Each wrapper on random operands, compared with its definition, computed here element by element.
+// The layouts of matrix fragments are those of the PTX ISA, section "Matrix multiply-accumulate
 // operation using mma instruction", "Matrix fragments for mma.m16n8k16" and "ldmatrix".
 
 #include <array>
@@ -27,7 +27,7 @@ Case case_named(const std::string& name) {
   throw std::runtime_error("no case " + name);
 }
 
-/// Runs the case in every order and checks that each gives the same words.
+/// Runs the case in every order and checks that the words are identical.
 Words run_in_every_order(const Case& c) {
   const Words first = run(c);
   for (const Options& o : schedules()) {
@@ -37,12 +37,12 @@ Words run_in_every_order(const Case& c) {
   return first;
 }
 
-/// Element `i` of an array of bf16 packed in pairs.
+/// Element `i` of a bf16 array packed in pairs.
 double bf16_at(const uint32_t* words, int i) {
   return std::bit_cast<float>((words[i / 2] >> (i % 2 * 16) & 0xFFFFu) << 16);
 }
 
-/// The matrices of an mma case, put together from the registers of the lanes.
+/// The matrices of an mma case, assembled from the lanes' registers.
 struct Fragments {
   double a[16][16], b[16][8], c[16][8];
 
@@ -67,14 +67,15 @@ struct Fragments {
   }
 };
 
-/// The nearest bf16, by comparing distances in fp64; of two as near, the one with an even last bit.
+/// The nearest bf16, by comparing distances in fp64; of two at the same distance, the one with an
+/// even last bit.
 uint32_t nearest_bf16(uint32_t bits) {
   const float x = std::bit_cast<float>(bits);
   if (std::isnan(x)) return 0x7FFF;
-  const uint32_t below = bits >> 16;  // nearer to zero
+  const uint32_t below = bits >> 16;  // closer to zero
   if (std::isinf(x)) return below;
   const auto value = [](uint32_t b) {
-    // Past the largest bf16 the next one would be 2^128, which stands for infinity.
+    // Past the largest bf16, the next value would be 2^128, which stands for infinity.
     if ((b & 0x7FFFu) == 0x7F80u) return (b & 0x8000u) != 0 ? -0x1p128 : 0x1p128;
     return double{std::bit_cast<float>(b << 16)};
   };

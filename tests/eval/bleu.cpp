@@ -1,4 +1,4 @@
-// BLEU against examples worked by hand.
+// BLEU, compared with examples worked out by hand.
 
 #include "eval/bleu.h"
 
@@ -20,7 +20,7 @@ TEST_CASE("an equal text has 1, a text without a common word 0") {
 }
 
 TEST_CASE("n-grams count as often as the reference has them") {
-  // Papineni's example: the the the the the the the, against the cat is on the mat.
+  // Papineni's example: "the the the the the the the" against "the cat is on the mat".
   BleuCounts c;
   c.add(Ids{1, 1, 1, 1, 1, 1, 1}, Ids{1, 2, 3, 4, 1, 5});
   CHECK(c.matched[0] == 2);

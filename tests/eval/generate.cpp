@@ -1,4 +1,4 @@
-// The text after a prompt, against a second model that reads the whole text for every token.
+// Text generation, compared with a second model that reads the whole text for every token.
 
 #include "eval/generate.h"
 
@@ -18,7 +18,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// A model of more ids than the tokenizer has, with random weights, and its tokenizer.
+/// A model with random weights and more ids than the tokenizer, and that tokenizer.
 struct TextModel {
   static constexpr int64_t kTrained = 8;
 
@@ -51,7 +51,7 @@ struct TextModel {
   int64_t start() const { return tokenizer.bos(); }
   Tensor head() const { return layout->view(master_weights, "lm_head.weight"); }
 
-  /// What generate() shows after `text`.
+  /// The text that generate() writes after `text`.
   std::string written(const std::string& text, const GenerationLimits& limits,
                       std::vector<std::string>* pieces = nullptr) {
     const Prompt prompt(tokenizer, start(), text, "prompt");
@@ -69,7 +69,7 @@ struct TextModel {
     return out;
   }
 
-  /// The ids that a model draws which reads the whole text each time, up to an end.
+  /// The ids drawn by a model that reads the whole text each time, up to an end.
   std::vector<int32_t> ids(const std::string& text, const GenerationLimits& limits) {
     std::vector<int32_t> all = {static_cast<int32_t>(start())};
     for (int32_t id : tokenizer.encode(text)) all.push_back(id);
@@ -143,8 +143,8 @@ TEST_CASE("a document's end ends what is written, and ids past the tokenizer's a
   const std::string whole = f.written("Her brother", limits_of(0));
   const std::vector<int32_t> ids = f.ids("Her brother", limits_of(0));
   REQUIRE(ids.size() == 30);
-  // A row of the head that is a little more than another's wins wherever that one would, its logit
-  // being positive there.
+  // Wherever an id has the largest logit, and it is positive, a row slightly larger than that id's
+  // row of the head wins.
   const auto overtake = [&](TextModel& g, int64_t row) {
     const int64_t C = f.config.width;
     for (int64_t c = 0; c < C; ++c) {

@@ -1,4 +1,4 @@
-// Batched greedy decoding against each prompt alone, token by token.
+// Batched greedy decoding, compared with each prompt decoded alone, token by token.
 
 #include "eval/greedy_decoding.h"
 
@@ -25,7 +25,7 @@ std::vector<Ids> written(const SmallModel& m, const std::vector<Ids>& prompts,
   return greedy_decode(prompts, limits, m.model(), kStart, TaskShare{}, [](double) {});
 }
 
-/// The first of the likeliest ids, again and again.
+/// Repeatedly takes the first of the likeliest ids.
 Ids truth(const SmallModel& m, const Ids& prompt, const GreedyDecodingLimits& limits) {
   IncrementalDecoder text(m.config, SmallModel::kTrained, *m.backend, m.master_weights.dtype,
                           kStart, std::ssize(prompt) + limits.most - 1);
@@ -42,7 +42,7 @@ Ids truth(const SmallModel& m, const Ids& prompt, const GreedyDecodingLimits& li
   }
 }
 
-/// In no order of length; some begin with kStart, some have it inside.
+/// Prompts in no order of length; some begin with kStart, some contain it.
 std::vector<Ids> some_prompts(const std::vector<int32_t>& lengths) {
   std::vector<Ids> out;
   uint32_t state = 3;
@@ -84,7 +84,7 @@ TEST_CASE("texts continued side by side have each the tokens that it has alone")
 }
 
 TEST_CASE("prompts past the largest piece, in more batches than one") {
-  // 8,192 tokens a batch: with 600 and 3 more, 13.
+  // A batch has 8,192 tokens: 13 prompts of 600 and 3 more tokens.
   const SmallModel m("bam", false, make_cpu_backend(), Dtype::f32);
   std::vector<int32_t> lengths;
   for (int32_t n = 0; n < 16; ++n) lengths.push_back(600 - 37 * (n * 5 % 16));
@@ -129,7 +129,7 @@ TEST_CASE("of equally likely ids the smallest is written") {
     CHECK(written(m, {{2, 3}, {4}}, {2, 40, {}}) == std::vector<Ids>{{0, 0}, {0, 0}});
     for (const int64_t row : {5, 9, 30}) {
       for (int64_t i = 0; i < 16; ++i) {
-        // Of both signs, so that one of the two pairs is above 0.
+        // Rows of opposite signs, so that one of each pair has a positive logit.
         put(m.master_weights, head.offset + row * 16 + i, i + 1);
         put(m.master_weights, head.offset + (row + 1) * 16 + i, -i - 1);
       }
@@ -148,7 +148,7 @@ TEST_CASE("logits that are no numbers are an error where their ids may be writte
       const Parameter& head = *m.layout->find("lm_head.weight");
       put(m.master_weights, head.offset + 20 * 16, bad);
       CHECK(written(m, {{2, 3}}, {3, 20, {}})[0].size() == 3);
-      // +-infinity times a channel: one of these texts ends in a channel above 0.
+      // The logit is +-infinity times a channel; one of these texts ends with that channel above 0.
       const std::vector<Ids> prompts = {{2, 3}, {3}, {4, 5}, {5, 7}, {6}, {8, 9}};
       try {
         written(m, prompts, {3, 21, {}});

@@ -1,4 +1,4 @@
-// Log-likelihoods against those worked out of a model's logits, request by request.
+// Log-likelihoods, compared with those from a model's logits, request by request.
 
 #include "eval/log_likelihoods.h"
 
@@ -24,7 +24,7 @@ struct LikelihoodModel : testing::SmallModel {
     return log_likelihoods(requests, model(), kStart, TaskShare{}, [](double) {});
   }
 
-  /// By log softmax of the logits of a text that holds the request alone.
+  /// From the log softmax of the logits, in a pass over this request alone.
   LogLikelihood truth(const EncodedRequest& r) const {
     const auto T = static_cast<int64_t>(r.ids.size());
     Arena memory;
@@ -46,7 +46,7 @@ struct LikelihoodModel : testing::SmallModel {
     return out;
   }
 
-  /// The request with its continuation replaced by what the model writes.
+  /// The request with its continuation replaced by the model's greedy one.
   EncodedRequest greedily(EncodedRequest r) const {
     for (size_t n = static_cast<size_t>(r.begin); n < r.ids.size(); ++n) {
       EncodedRequest one = {{r.ids.begin(), r.ids.begin() + static_cast<std::ptrdiff_t>(n) + 1},
@@ -129,7 +129,7 @@ TEST_CASE("a request has the same bits in any company, and equal ones have one")
   std::reverse(requests.begin(), requests.end());
   requests.push_back(requests[3]);
   requests.push_back(requests[3]);
-  requests.back().begin = 1;  // the same ids, more of them asked for
+  requests.back().begin = 1;  // the same ids, more of them scored
   const std::vector<LogLikelihood> other = f.scores(requests);
   for (size_t n = 0; n < all.size(); ++n) {
     CHECK(other[n].logprob == all[all.size() - 1 - n].logprob);
@@ -139,7 +139,7 @@ TEST_CASE("a request has the same bits in any company, and equal ones have one")
 }
 
 TEST_CASE("more requests of one length than a batch has room for are read in several") {
-  // 8,192 tokens a batch: of 2,048, four.
+  // A batch has 8,192 tokens: four requests of 2,048.
   const LikelihoodModel f("rope");
   std::vector<EncodedRequest> requests;
   for (int32_t n = 0; n < 6; ++n) {
@@ -161,9 +161,12 @@ TEST_CASE("more requests of one length than a batch has room for are read in sev
   }
 }
 
-/// Of groups with a common beginning: a request alone, one twice, contexts with endings of several
-/// lengths and of one token, contexts that begin as others, another of a text with two documents,
-/// and one whose endings are too long to be shared. 12 ids at least, `longest` at most.
+/// Groups of requests with common prefixes, of 12 to `longest` ids:
+/// - a single request, and a duplicate;
+/// - contexts with endings of several lengths and of one token;
+/// - contexts that begin like others;
+/// - a context of a text with two documents;
+/// - a context whose endings are too long to share it.
 std::vector<EncodedRequest> grouped_requests(int32_t longest) {
   uint32_t state = 9;
   const auto draw = [&](uint32_t below) {
@@ -181,7 +184,7 @@ std::vector<EncodedRequest> grouped_requests(int32_t longest) {
     ids.insert(ids.end(), ending.begin(), ending.end());
     out.push_back({std::move(ids), begin});
   };
-  const int32_t most = std::min(longest / 3, 20);  // of an ending
+  const int32_t most = std::min(longest / 3, 20);  // per ending
   for (int n = 0; n < 12; ++n) {
     std::vector<int32_t> context = drawn(8 + draw(static_cast<uint32_t>(longest - most - 8)));
     if (n % 2 == 0) context[0] = kStart;
@@ -190,7 +193,7 @@ std::vector<EncodedRequest> grouped_requests(int32_t longest) {
       add(context, drawn(i == 2 ? 1 : 1 + draw(static_cast<uint32_t>(most))));
     if (n % 4 != 0) continue;
     out.push_back(out.back());
-    std::vector<int32_t> part(context.begin(), context.end() - 2);  // goes on elsewhere
+    std::vector<int32_t> part(context.begin(), context.end() - 2);  // continues differently
     add(part, {7, kStart, 9});
     add(part, {context.end() - 2, context.end()});
   }
@@ -200,7 +203,7 @@ std::vector<EncodedRequest> grouped_requests(int32_t longest) {
 }
 
 TEST_CASE("requests that share a context have the bits that each has alone, in fp64") {
-  // Running sums begin with what pads a text, which rounds.
+  // With cable, running sums begin in the padding, which changes their rounding.
   for (const char* prior :
        {"bam", "rope", "t5", "alibi", "fire", "rope_local", "learned", "cable"}) {
     for (const bool mask : {false, true}) {
@@ -226,13 +229,13 @@ TEST_CASE("requests that share a context have the bits that each has alone, in f
 }
 
 TEST_CASE("the CPU gives shared contexts what it gives each request alone") {
-  for (const char* prior : {"bam", "rope", "cable", "cope"}) {  // the last one takes no pieces
+  for (const char* prior : {"bam", "rope", "cable", "cope"}) {  // cope has no chunked prefill
     INFO(prior);
     const LikelihoodModel f(prior, true, make_cpu_backend(), Dtype::f32);
     const std::vector<EncodedRequest> requests = grouped_requests(400);
     const std::vector<LogLikelihood> got = f.scores(requests);
     for (size_t n = 0; n < requests.size(); ++n) {
-      // Sums of up to 20 losses, each within some roundings of fp32.
+      // Sums of up to 20 losses, each with a few fp32 rounding errors.
       CHECK(got[n].logprob == Approx(f.scores({requests[n]})[0].logprob).epsilon(1e-5));
     }
   }
@@ -259,7 +262,7 @@ TEST_CASE("a shared context is read once") {
     f.scores(requests);
     return rows / f.config.layers;
   };
-  /// `count` contexts of so many ids, each with endings of 1 to 4.
+  /// `count` contexts of `ids` ids, each with endings of 1 to 4 ids.
   const auto contexts = [](int32_t count, int32_t ids) {
     std::vector<EncodedRequest> requests;
     for (int32_t c = 0; c < count; ++c) {
@@ -273,10 +276,10 @@ TEST_CASE("a shared context is read once") {
     return requests;
   };
   const LikelihoodModel bam("bam", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
-  // All but the last id of a context, then that and all but the last of an ending.
+  // First all but the last id of a context. Then that id and all but the last of each ending.
   constexpr int64_t kEndings = 1 + 2 + 3 + 4;
   CHECK(tokens_read(bam, contexts(5, 30)) == 5 * (29 + kEndings));
-  CHECK(tokens_read(bam, contexts(1, 9000)) == 8999 + kEndings);  // read in pieces
+  CHECK(tokens_read(bam, contexts(1, 9000)) == 8999 + kEndings);  // chunked prefill
   const LikelihoodModel cope("cope", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
   CHECK(tokens_read(cope, contexts(5, 30)) == 5 * (4 * 29 + kEndings));
 }
@@ -286,7 +289,7 @@ TEST_CASE("the CPU's fp32 gives what its logits give") {
   const std::vector<EncodedRequest> requests = some_requests();
   const std::vector<LogLikelihood> got = f.scores(requests);
   for (size_t n = 0; n < requests.size(); ++n) {
-    // Sums of up to 29 losses, each within some roundings of fp32.
+    // Sums of up to 29 losses, each with a few fp32 rounding errors.
     CHECK(got[n].logprob == Approx(f.truth(requests[n]).logprob).epsilon(1e-5));
   }
 }
@@ -297,11 +300,11 @@ TEST_CASE("requests that are read in pieces have what a whole pass gives, beside
   for (const int32_t inputs : {40, 8192, 8193, 8500}) {
     EncodedRequest r;
     for (int32_t i = 0; i <= inputs; ++i) r.ids.push_back(i % 3000 == 5 ? kStart : 2 + i * i % 37);
-    r.begin = inputs - 300;  // over the ends of pieces
+    r.begin = inputs - 300;  // spans several chunks
     if (r.begin < 1) r.begin = 20;
     requests.push_back(r);
   }
-  requests.push_back({requests[3].ids, 8480});  // the same text, and another end of it
+  requests.push_back({requests[3].ids, 8480});  // the same text, scored from a later position
   requests.push_back({requests[3].ids, 8490});
   requests.back().ids[8495] = 3;
   const std::vector<LogLikelihood> got = f.scores(requests);
@@ -310,14 +313,14 @@ TEST_CASE("requests that are read in pieces have what a whole pass gives, beside
     CHECK(got[n].logprob == Approx(truth.logprob).epsilon(1e-5));
     CHECK(got[n].right == truth.right);
   }
-  // Each token more takes its key and value in 2 layers of 2 heads of 8 numbers; less than as much
-  // again is tables and rows of logits. A whole pass has 2 x 16 of the stream alone.
+  // Each further token adds its key and value in 2 layers of 2 heads of 8 numbers. Tables and rows
+  // of logits add less than that again. A full pass has 2 x 16 for the residual stream alone.
   const auto bytes = [&](int64_t ids) { return log_likelihoods_bytes(ids, 1, f.model()); };
   constexpr int64_t kOfAToken = 2 * 2 * 2 * 8 * 4;
   CHECK(bytes(20001) - bytes(10001) >= 10000 * kOfAToken);
   CHECK(bytes(20001) - bytes(10001) < 2 * 10000 * kOfAToken);
   CHECK(bytes(8193) > bytes(10001));
-  // Of long texts and others what takes the most of both ways to read them.
+  // A mix of long and other requests needs the larger memory of the two ways to read them.
   const auto of = [](int64_t ids) {
     return EncodedRequest{Symbols(static_cast<size_t>(ids), 1), ids - 1};
   };

@@ -1,4 +1,4 @@
-// Protocols of papers against the figures of those papers, each given once here.
+// The papers' protocols, compared with the papers' figures, each stated once here.
 
 #include "eval/paper_protocols.h"
 

@@ -1,4 +1,4 @@
-// Passkeys scored against digits that the test picks out of a model's logits, prompt by prompt.
+// Passkey scores, compared with digits that the test finds in a model's logits, prompt by prompt.
 
 #include "eval/passkey_scores.h"
 
@@ -24,7 +24,7 @@ const Tokenizer& digits() {
   return t;
 }
 
-/// A model that knows digits alone: one in ten is right by chance.
+/// A model that knows only digits: one in ten is right by chance.
 struct Guesser : SmallModel {
   explicit Guesser(const char* prior)
       : SmallModel(prior, false, make_cpu_backend(), Dtype::f32, digits().vocab()) {
@@ -40,7 +40,7 @@ struct Guesser : SmallModel {
     }
   }
 
-  /// The likeliest id behind these.
+  /// The likeliest next id.
   int32_t next(const Symbols& ids) const {
     const auto T = std::ssize(ids);
     Arena memory;
@@ -118,7 +118,7 @@ TEST_CASE("digits that are given are read and not asked for") {
   CHECK(row["accuracy"] == row["exact_match"]);
   CHECK(row["tokens"] == passkey.fixed());
   PasskeyRequest written = request;
-  written.generate = true;  // of one digit, the same
+  written.generate = true;  // with one digit, the same
   CHECK(g.scores(passkey, written, 0) == row);
 }
 

@@ -1,5 +1,5 @@
 // The protocols of perplexity against length, checked against losses that a second model computes
-// one window at a time, and against what the protocols promise.
+// one window at a time, and against the protocols' definitions.
 
 #include "eval/perplexity.h"
 
@@ -17,7 +17,7 @@ TEST_CASE("protocol (a): windows of each length cover the same targets") {
   PerplexityFixture f;
   const auto result = f.evaluate(request());
   CHECK(result["documents"] == 2);
-  // Longest stretches begin at 0 (first document) and at 60 and 92 (third document).
+  // The longest segments begin at 0 (first document) and at 60 and 92 (third document).
   for (const auto& row : result["windows"]) {
     const int64_t length = row["length"];
     CHECK(row["tokens"] == 3 * 32);
@@ -58,7 +58,7 @@ TEST_CASE("protocol (b): K is 256 or the shortest length, whatever the training'
     r.lengths = lengths;
     const auto result = f.evaluate(r);
     for (const auto& row : result["last"]) CHECK(row["tokens"] == result["last"][0]["tokens"]);
-    CHECK(result["last"][0]["tokens"] == result["last_tokens"]);  // of one window
+    CHECK(result["last"][0]["tokens"] == result["last_tokens"]);  // one window
     return result["last_tokens"].get<int64_t>();
   };
   CHECK(tokens({16, 300}) == 16);
@@ -77,7 +77,7 @@ TEST_CASE("protocol (c): one pass at the longest length, by position") {
 }
 
 TEST_CASE("protocol (c): each position of a long pass is in its bin") {
-  // The last bin is not full; of 2048 positions there is none behind them.
+  // With 2100, the last bin is not full. With 2048, no bin follows the second one.
   for (const int64_t length : {2100, 2048}) {
     PerplexityFixture f({2110});
     PerplexityRequest r = request();
@@ -104,7 +104,7 @@ TEST_CASE("bits per byte are the losses of all targets over the bytes that these
   PerplexityRequest r = request();
   r.last_tokens = 4;
   CHECK_FALSE(f.evaluate(r)["windows"][0].contains("bits_per_byte"));
-  // The id that begins a document is no text; the last id is none of the tokenizer's.
+  // The id that begins a document has no text. The tokenizer lacks the last id.
   for (int64_t id = 0; id < kVocab - 1; ++id) r.token_bytes.push_back(id == 1 ? 0 : 1 + id % 3);
   const auto bytes_of = [&](int64_t target) {
     const uint32_t id = f.ids[static_cast<size_t>(target)];
@@ -152,7 +152,7 @@ TEST_CASE("errors are those of the two documents that gave the losses") {
   PerplexityRequest r = request();
   r.last_tokens = 4;
   const auto result = f.evaluate(r);
-  // Of two clusters the standard error is 2 n1 n2 |m1 - m2| / N^2.
+  // The standard error over two clusters is 2 n1 n2 |m1 - m2| / N^2.
   const auto check = [](const nlohmann::ordered_json& row, const std::vector<double>& first,
                         const std::vector<double>& second) {
     const auto n1 = static_cast<double>(first.size()), n2 = static_cast<double>(second.size());
@@ -189,7 +189,7 @@ TEST_CASE("errors are those of the two documents that gave the losses") {
   CHECK(result["bins"][0]["loss_error"].get<double>() ==
         Approx(result["windows"][1]["loss_error"].get<double>()).epsilon(1e-9));
 
-  // The first document's only window.
+  // Only the first document's window.
   r.max_tokens = 1;
   const auto one = f.evaluate(r);
   for (const char* protocol : {"windows", "last", "bins"}) {
@@ -209,7 +209,7 @@ TEST_CASE("bins have errors of their own, by document") {
   REQUIRE(result["bins"].size() == 2);
   const std::vector<double> first = f.losses(0, 1100), second = f.losses(1320, 1100);
   const auto expected = [](const std::vector<double>& a, const std::vector<double>& b) {
-    return std::fabs(mean(a) - mean(b)) / 2;  // of two clusters of one size
+    return std::fabs(mean(a) - mean(b)) / 2;  // for two clusters of the same size
   };
   const auto part = [](const std::vector<double>& x, int64_t from, int64_t to) {
     return std::vector<double>(x.begin() + from, x.begin() + to);

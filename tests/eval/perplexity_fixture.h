@@ -1,5 +1,5 @@
 #pragma once
-// A model of two layers in fp64 and a shard of documents, whose losses the tests compute one window
+// A model of two layers in fp64, and a shard of documents whose losses the tests compute one window
 // at a time.
 
 #include <cmath>
@@ -32,7 +32,7 @@ inline ModelConfig tiny_model(const std::string& prior) {
   return c;
 }
 
-/// Documents of the given lengths, beginning with token 1, in one shard.
+/// Writes documents of the given lengths to one shard, each beginning with token 1.
 inline std::vector<uint32_t> write_documents(const std::string& path,
                                              const std::vector<int>& lengths) {
   std::vector<uint32_t> ids;
@@ -57,7 +57,7 @@ struct PerplexityFixture {
   Tensor master_weights;
   std::vector<uint32_t> ids;
 
-  // Room for one longest window (32 + 1), for two (70), and for none (20).
+  // Documents with room for one longest window (32 + 1), for two (70), and for none (20).
   explicit PerplexityFixture(const std::vector<int>& documents = {40, 20, 70}) {
     std::filesystem::create_directories(w.path("val"));
     ids = write_documents(w.path("val/0.bin"), documents);
@@ -74,7 +74,7 @@ struct PerplexityFixture {
                                      [](const std::string&, int64_t, double) {});
   }
 
-  /// Losses of one window of `length` inputs from token `begin` of the shard.
+  /// Losses of one window of `length` inputs, starting at token `begin` of the shard.
   std::vector<double> losses(int64_t begin, int64_t length) {
     Model model(config, 8, *backend, Dtype::f64);
     Arena own;

@@ -1,5 +1,5 @@
-// Texts of perplexity against length: which targets count, worked out by hand, with losses that are
-// computed from Model::logits one window at a time.
+// Text modes of perplexity against length. Which targets count was worked out by hand; losses are
+// computed from Model::logits, one window at a time.
 
 #include "eval/perplexity_text.h"
 
@@ -20,7 +20,8 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-/// Documents of 40, 20 and 70 tokens, in two shards: the second begins within the first document.
+/// Documents of 40, 20 and 70 tokens in two shards; the second shard begins inside the first
+/// document.
 struct TextFixture : PerplexityFixture {
   TextFixture() {
     std::filesystem::remove(w.path("val/0.bin"));
@@ -35,7 +36,7 @@ struct TextFixture : PerplexityFixture {
 
   Tokens all() const { return {ids.begin(), ids.end()}; }
 
-  /// -log softmax(logits)[target] of every target of these tokens.
+  /// -log softmax(logits)[target] for every target of these tokens.
   std::vector<double> losses_of(const Tokens& tokens) {
     const auto T = static_cast<int64_t>(tokens.size()) - 1;
     Model model(config, 8, *backend, Dtype::f64);
@@ -57,7 +58,7 @@ struct TextFixture : PerplexityFixture {
     return out;
   }
 
-  /// Of the windows of `length` inputs that begin at these places of `text`.
+  /// The losses of windows of `length` inputs that begin at these places of `text`.
   std::vector<std::vector<double>> windows(const Tokens& text, const std::vector<int64_t>& begins,
                                            int64_t length) {
     std::vector<std::vector<double>> out;
@@ -74,7 +75,7 @@ std::vector<int64_t> every(int64_t step, int64_t count) {
   return out;
 }
 
-/// Those of the last K targets of each window.
+/// The losses of the last K targets of each window.
 std::vector<double> joined(const std::vector<std::vector<double>>& windows, int64_t K = 1 << 20) {
   std::vector<double> out;
   for (const std::vector<double>& w : windows) {
@@ -97,7 +98,7 @@ PerplexityRequest packed() {
   return r;
 }
 
-/// The text of the Error that evaluation ends with; "" where it does not.
+/// The message of the Error that the check of the request throws; "" if it throws none.
 std::string request_refusal(TextFixture& f, const PerplexityRequest& r, ExitCode code) {
   return error_or_none(
       code, [&] { check_perplexity_request(ShardSet::open(f.w.path("val"), kVocab), r); });
@@ -117,17 +118,17 @@ TEST_CASE("packed text is all tokens in a row, in whole windows of each length")
   CHECK(result["text"] == "packed");
   CHECK(result["tokens"] == 130);
   CHECK_FALSE(result.contains("documents"));
-  // 129 targets: 16 windows of 8, 4 of 32; the last target is of no window.
+  // 129 targets: 16 windows of 8, 4 of 32. No window has the last target.
   const auto of_8 = f.windows(f.all(), every(8, 16), 8);
   const auto of_32 = f.windows(f.all(), every(32, 4), 32);
   check_row(result["windows"][0], joined(of_8));
   check_row(result["windows"][1], joined(of_32));
-  // K is 256, or each length by itself.
+  // K is 256, or the length if that is smaller.
   check_row(result["last"][0], joined(of_8));
   check_row(result["last"][1], joined(of_32));
   REQUIRE(result["bins"].size() == 1);
   check_row(result["bins"][0], joined(of_32));
-  // Errors are by stretch of the longest length, of 32 targets each.
+  // Standard errors are over segments of the longest length, with 32 targets each.
   for (const size_t n : {0, 1}) {
     const std::vector<double> all = joined(n == 0 ? of_8 : of_32);
     double squares = 0;
@@ -155,7 +156,8 @@ TEST_CASE("of packed windows the last K targets count, and the first so many win
   check_row(result["last"][1], joined(f.windows(f.all(), every(32, 2), 32), 5));
   r.counts = {2};
   check_row(f.evaluate(r)["windows"][0], joined(f.windows(f.all(), every(8, 2), 8)));
-  // A limit on targets is each protocol's: 2 windows of 8 have 16, 3 have 15 at their ends.
+  // The limit on targets applies to each protocol: 2 windows of 8 have 16, 3 windows have 15 at
+  // their ends.
   r.counts = {};
   r.max_tokens = 15;
   result = f.evaluate(r);
@@ -169,7 +171,7 @@ TEST_CASE("packed text may be without ids, and its windows share no token") {
   r.dropped = {1, 7};
   Tokens text = f.all();
   std::erase_if(text, [](int32_t id) { return id == 1 || id == 7; });
-  REQUIRE(text.size() < 127);  // 7 is there
+  REQUIRE(text.size() < 127);  // id 7 occurs
   const auto n = std::ssize(text);
   auto result = f.evaluate(r);
   CHECK(result["tokens"] == n);
@@ -184,7 +186,7 @@ TEST_CASE("packed text may be without ids, and its windows share no token") {
 }
 
 TEST_CASE("beginnings are the first windows of long documents") {
-  PerplexityFixture whole;  // in one shard: a document ends with its shard
+  PerplexityFixture whole;  // one shard, as a document ends with its shard
   TextFixture f;
   std::filesystem::copy(whole.w.path("val"), f.w.path("whole"));
   const auto evaluate = [&](const PerplexityRequest& r) {
@@ -228,7 +230,7 @@ TEST_CASE("short documents are read whole, each once, by how long they are") {
     return f.losses_of({f.ids.begin() + begin, f.ids.begin() + begin + tokens});
   };
   auto result = f.evaluate(r);
-  CHECK(result["documents"] == 2);  // 70 tokens are more than 30
+  CHECK(result["documents"] == 2);  // the third has 70 tokens, more than 30
   CHECK_FALSE(result.contains("windows"));
   CHECK_FALSE(result.contains("last_tokens"));
   REQUIRE(result["short"].size() == 2);
@@ -317,7 +319,7 @@ TEST_CASE("what a text has not is refused before anything is read") {
 }
 
 TEST_CASE("how many documents of how many are read, by the longest length and by the shortest") {
-  TextFixture f;  // of 40 tokens, which the end of a shard cuts to 27, of 20 and of 70
+  TextFixture f;  // 40 tokens (27 up to the shard's end), 20 and 70
   const ShardSet shards = ShardSet::open(f.w.path("val"), kVocab);
   const auto check = [&](const std::vector<int64_t>& lengths, int64_t of_longest,
                          int64_t of_shortest) {
@@ -353,7 +355,7 @@ TEST_CASE("lengths that the text has nothing of are left out with their counts")
   CHECK(left(request(), {8, 70, 71}, {8}) ==
         "70, 71 left out: the longest document of " + shards.source() + " has 70 tokens");
   CHECK(left(request(), {70}, {}) != "");
-  // All in a row they are 130 tokens, without the three that begin documents 127.
+  // Packed, the text has 130 tokens, or 127 without the three that begin documents.
   CHECK(left(packed(), {8, 129}, {8, 129}).empty());
   CHECK(left(packed(), {8, 130}, {8}) == "130 left out: " + shards.source() + " has 130 tokens");
   PerplexityRequest r = packed();

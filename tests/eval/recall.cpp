@@ -1,4 +1,4 @@
-// Recall of what a model is known to write.
+// Recall of text that a model is known to generate.
 
 #include "eval/recall.h"
 
@@ -21,7 +21,7 @@ const Tokenizer& tokenizer() {
   return t;
 }
 
-/// What follows the prompt, before an id that ends a text.
+/// The text after the prompt, up to an id that ends a text.
 std::string written_text(const SmallModel& m, std::vector<int32_t> ids, int64_t most) {
   IncrementalDecoder text(m.config, SmallModel::kTrained, *m.backend, m.master_weights.dtype,
                           kStart, std::ssize(ids) + most);
@@ -43,7 +43,7 @@ std::string written_text(const SmallModel& m, std::vector<int32_t> ids, int64_t 
 }  // namespace
 
 TEST_CASE("recall is the share of references in what is written") {
-  // More ids than the tokenizer's, which are not written.
+  // Ids beyond the tokenizer's are never generated.
   const SmallModel m("bam", false, make_reference_backend(), Dtype::f64, tokenizer().vocab() + 90);
   RecallPrompts prompts;
   prompts.most = 9;

@@ -1,4 +1,4 @@
-// Which tokens may be drawn, and how often each is, against closed forms.
+// Which tokens may be drawn, and how often, compared with closed forms.
 
 #include "eval/sampling.h"
 
@@ -18,7 +18,7 @@ using Row = std::vector<double>;
 
 const Rng kRng(11, "test.sampling");
 
-/// Logits whose softmax are these probabilities.
+/// Logits with this softmax.
 Row logits_of(const Row& probabilities) {
   Row z;
   for (double p : probabilities) z.push_back(std::log(p) + 3.5);
@@ -32,7 +32,7 @@ std::map<int32_t, int> counts(const Row& logits, const Sampling& s, int draws) {
   return found;
 }
 
-/// The ids that are ever drawn: of those below, none is rarer than 1 in 100.
+/// All ids that occur in 4000 draws; in the tests, none is rarer than 1 in 100.
 std::set<int32_t> drawn(const Row& logits, const Sampling& s) {
   std::set<int32_t> ids;
   for (const auto& [id, unused] : counts(logits, s, 4000)) ids.insert(id);
@@ -40,9 +40,9 @@ std::set<int32_t> drawn(const Row& logits, const Sampling& s) {
 }
 using IdSet = std::set<int32_t>;
 
-/// Pearson's statistic of 1e5 draws, and of each probability p there are 1e5 p: with k outcomes its
-/// mean is k - 1 and it exceeds 45 in less than one of 1e6 samples for k up to 8. The draws are the
-/// same in every run.
+/// Pearson's statistic of 1e5 draws, where an outcome of probability p is expected 1e5 p times.
+/// With k outcomes its mean is k - 1. For k up to 8, it exceeds 45 in less than one of 1e6 samples.
+/// The draws are the same in every run.
 void check_frequencies(const Row& logits, const Sampling& s, const Row& probabilities) {
   constexpr int kDraws = 100000;
   auto found = counts(logits, s, kDraws);
@@ -116,7 +116,7 @@ TEST_CASE("top_k keeps the k likeliest, of equals the first") {
 }
 
 TEST_CASE("top_p keeps the fewest of the likeliest that have its share") {
-  // In binary fractions, so that sums are exact.
+  // Binary fractions, so that sums are exact.
   const Row p = {0.125, 0.5, 0.0625, 0.25, 0.0625};
   Row z;
   for (double x : p) z.push_back(std::log2(x) * std::log(2.0));
@@ -130,14 +130,14 @@ TEST_CASE("top_p keeps the fewest of the likeliest that have its share") {
   CHECK(kept(0.51) == IdSet{1, 3});
   CHECK(kept(0.749) == IdSet{1, 3});
   CHECK(kept(0.76) == IdSet{0, 1, 3});
-  CHECK(kept(0.88) == IdSet{0, 1, 2, 3});  // of the two equals the first
+  CHECK(kept(0.88) == IdSet{0, 1, 2, 3});  // of equals, the first
   CHECK(kept(0.95) == IdSet{0, 1, 2, 3, 4});
   CHECK(kept(1) == IdSet{0, 1, 2, 3, 4});
 }
 
 TEST_CASE("a share that is met exactly is met: no further token is kept") {
   Sampling s;
-  const Row equal(4, 1.5);  // weights of exactly 1, of a sum of 4
+  const Row equal(4, 1.5);  // weights of exactly 1, with sum 4
   s.top_p = 0.25;
   CHECK(drawn(equal, s) == IdSet{0});
   s.top_p = 0.5;
@@ -157,8 +157,8 @@ TEST_CASE("min_p keeps what is likely enough beside the likeliest") {
 }
 
 TEST_CASE("filters follow each other: temperature, top_k, top_p, min_p") {
-  // Of the likeliest three (0.4, 0.3, 0.2 of 0.9) the first two have 0.777 of the sum; of all they
-  // have 0.7.
+  // Of the top three (0.4, 0.3, 0.2 of 0.9), the first two have 0.777 of the sum. Of all, they have
+  // 0.7.
   Sampling s;
   s.top_k = 3;
   s.top_p = 0.75;
@@ -167,7 +167,7 @@ TEST_CASE("filters follow each other: temperature, top_k, top_p, min_p") {
   CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 3, 4});
   s.min_p = 0.7;
   CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});
-  // Squares: 0.16, 0.09, 0.04 of 0.2938: the first has 0.5446.
+  // The squares 0.16, 0.09, 0.04 sum to 0.2938 with the others; the first has a share of 0.5446.
   s = {};
   s.top_p = 0.5;
   CHECK(drawn(logits_of(kProbabilities), s) == IdSet{1, 4});

@@ -1,5 +1,5 @@
-// Plans of shared contexts against groups that were worked out by hand, and against the fewest
-// tokens of all divisions.
+// Plans of shared contexts, compared with groups worked out by hand, and with the minimum of tokens
+// over all partitions.
 
 #include "eval/shared_prefixes.h"
 
@@ -16,7 +16,7 @@ namespace {
 using Requests = std::vector<EncodedRequest>;
 using Ids = std::vector<int32_t>;
 
-/// `count` ids from `first` on.
+/// `count` ids: first, first + 1, ...
 Ids consecutive(int32_t first, int32_t count) {
   Ids ids(static_cast<size_t>(count));
   std::iota(ids.begin(), ids.end(), first);
@@ -29,7 +29,7 @@ EncodedRequest joined_request(const Ids& context, const Ids& continuation) {
   return r;
 }
 
-/// Sorted by the first request.
+/// Shared contexts, sorted by their first request.
 std::vector<SharedPrefix> shared(const Requests& requests, int64_t longest_suffix = 256) {
   std::vector<SharedPrefix> contexts = shared_prefixes(requests, longest_suffix);
   std::sort(contexts.begin(), contexts.end(), [](const SharedPrefix& a, const SharedPrefix& b) {
@@ -67,7 +67,7 @@ TEST_CASE("endings of one context share all of it but its last token, the longes
   CHECK(contexts[0].requests == std::vector<size_t>{2, 4, 0, 3});
   CHECK(contexts[1].tokens == 8);
   CHECK(contexts[1].requests == std::vector<size_t>{1});
-  // 30 + 5 ids, less the last, which is not read.
+  // 30 + 5 ids, without the last, which is not read.
   CHECK(inputs_of(requests[2]) == 34);
   CHECK(longest_suffix(contexts[0], requests) == 5);
   CHECK(inputs_of(contexts[0], requests) == 29 + 5 + 3 + 2 + 1);
@@ -101,8 +101,7 @@ TEST_CASE("a beginning ends before the earliest continuation, and where ids diff
 }
 
 TEST_CASE("what spares less than a quarter, or leaves a rest too long, is not shared") {
-  // Of two requests of n inputs whose first p ids are the same p are spared: a quarter is p = n
-  // / 2.
+  // Two requests of n inputs with p common ids save p inputs: a quarter means p = n / 2.
   const auto pair = [](int32_t p, int32_t n) {
     Ids a = consecutive(100, p), b = a;
     for (int32_t i = p; i < n; ++i) {
@@ -130,7 +129,7 @@ TEST_CASE("no other division of neighbours reads fewer tokens") {
       const EncodedRequest r = {ids, 1 + draw(static_cast<uint32_t>(ids.size() - 1))};
       if (seen.insert({r.ids, r.begin}).second) requests.push_back(r);
     }
-    // Every division of the sorted requests, whose parts are allowed to be shared.
+    // Every partition of the sorted requests into parts that may be shared.
     Requests sorted;
     for (const auto& [ids, begin] : seen) sorted.push_back({ids, begin});
     int64_t fewest = INT64_MAX;
@@ -174,7 +173,7 @@ TEST_CASE("a context has 64 requests at most") {
 
 namespace {
 
-/// What a batch takes, by its rounds.
+/// The size of a batch, from its rounds.
 struct Taken {
   int64_t computed, real, longest;
 

@@ -1,5 +1,5 @@
 #pragma once
-// A model with random weights, as those who score it take it.
+// A model with random weights, as the evaluations take it.
 
 #include <memory>
 #include <optional>
@@ -49,7 +49,7 @@ struct SmallModel {
     }
   }
 
-  /// (T, vocab) after every token of a text, in `memory`.
+  /// The logits (T, vocab) after every token of a text, in `memory`.
   Tensor logits(const std::vector<int32_t>& ids, std::optional<int64_t> document_start,
                 Arena& memory) const {
     const auto T = std::ssize(ids);

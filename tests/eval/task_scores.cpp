@@ -1,4 +1,4 @@
-// Scores of a task against a model that reads each sequence token by token.
+// Task scores, compared with a model that reads each sequence token by token.
 
 #include "eval/task_scores.h"
 
@@ -72,7 +72,7 @@ double loss_of(const Tensor& logits, int32_t target) {
   return std::log(sum) - get(logits, target);
 }
 
-/// Of greedy decoding, and of reading the targets.
+/// Results of greedy decoding, and of reading the targets.
 struct Truth {
   int64_t exact = 0, right = 0, targets = 0;
   double loss = 0;
@@ -92,7 +92,7 @@ Truth truth_of(TaskModel& f, const TaskRequest& request, int64_t length) {
                                          [](int32_t t) { return t != kIgnoreIndex; }) -
                             e.targets.begin());
     const std::span<const int32_t> prompt(e.inputs.data(), begin + 1);
-    // What the model writes behind the prompt.
+    // The model's own continuation of the prompt.
     text.clear();
     bool exact = true;
     int32_t written = likeliest(text.append(prompt));
@@ -101,7 +101,7 @@ Truth truth_of(TaskModel& f, const TaskRequest& request, int64_t length) {
       if (i + 1 < e.targets.size()) written = likeliest(text.append({&written, 1}));
     }
     out.exact += exact;
-    // What it gives behind the right ones.
+    // Its outputs after the correct tokens.
     text.clear();
     for (size_t i = begin; i < e.targets.size(); ++i) {
       const Tensor logits = i == begin ? text.append(prompt) : text.append({&e.inputs[i], 1});
@@ -117,7 +117,7 @@ Truth truth_of(TaskModel& f, const TaskRequest& request, int64_t length) {
 
 TEST_CASE("exact match by one pass is that of greedy decoding, accuracy and loss of reading on") {
   int64_t exact = 0, differ = 0;
-  // A model of random weights writes a bit and the end in one of 70 or so.
+  // About one in 70 models with random weights writes a bit and then the end.
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     TaskModel f(seed);
     const TaskRequest request = request_of("flip_flop", {6, 9}, 6);
@@ -137,7 +137,7 @@ TEST_CASE("exact match by one pass is that of greedy decoding, accuracy and loss
     }
   }
   CHECK(exact > 0);   // some were right,
-  CHECK(differ > 0);  // and some in part
+  CHECK(differ > 0);  // and some partly right
 }
 
 TEST_CASE("a checkpoint is chosen on other sequences than those that its results are of") {
@@ -149,15 +149,15 @@ TEST_CASE("a checkpoint is chosen on other sequences than those that its results
 
 TEST_CASE("what several processes score adds up to the bits of one") {
   TaskModel f(1);
-  // Three batches, the last of 7.
+  // Three batches, the last with 7 sequences.
   const int64_t batch = evaluation_batch(find_task("flip_flop")->most_inputs(9));
   const TaskRequest request = request_of("flip_flop", {9}, 2 * batch + 7);
   const nlohmann::ordered_json one = f.scores(request, 9);
-  for (const int processes : {2, 3, 5}) {  // of 5 two have nothing to do
+  for (const int processes : {2, 3, 5}) {  // of 5, two have no work
     INFO(processes);
     std::vector<double> sums(static_cast<size_t>(4 * request.samples));
     nlohmann::ordered_json all;
-    // Each adds what it has and goes on with the sum so far: the last has that of all.
+    // Each rank adds its values to the sum so far, so the last rank has the total.
     for (int rank = 0; rank < processes; ++rank) {
       all = f.scores(request, 9, TaskSet::test,
                      {rank, processes, [&sums](double* values, int64_t count) {

@@ -1,4 +1,4 @@
-// What is shown of a text whose bytes arrive in pieces.
+// The text shown while bytes arrive in chunks.
 
 #include "eval/text_stream.h"
 
@@ -34,7 +34,7 @@ Shown shown(const Strings& pieces, const Strings& stops = {}) {
   return s;
 }
 
-/// `text` in pieces of up to `most` bytes.
+/// `text` in chunks of up to `most` bytes.
 Strings cut(const std::string& text, const Rng& rng, uint64_t most) {
   Strings pieces;
   for (size_t at = 0; at < text.size(); at += pieces.back().size()) {
@@ -43,7 +43,8 @@ Strings cut(const std::string& text, const Rng& rng, uint64_t most) {
   return pieces;
 }
 
-/// The text before the stop string that is complete first, the longest of several; all: none is.
+/// The text before the first completed stop string, the longest of several; the whole text if there
+/// is none.
 std::string before_stop(const std::string& text, const Strings& stops) {
   for (size_t n = 1; n <= text.size(); ++n) {
     size_t longest = 0;
@@ -139,7 +140,8 @@ TEST_CASE("stop strings are found wherever the text is cut, and no more is held 
       so_far += stream.add(piece);
       read += piece;
       if (stream.stopped()) break;
-      // Held back: the longest end of what was read that begins a stop string, in whole characters.
+      // Held back: the longest suffix of the text read, in whole characters, that begins a stop
+      // string.
       std::string whole = read;
       while (first_invalid_utf8(whole) != std::string_view::npos) whole.pop_back();
       size_t held = 0;
@@ -162,7 +164,7 @@ TEST_CASE("stop strings are found wherever the text is cut, and no more is held 
 
 TEST_CASE("characters that a tokenizer spells in bytes arrive whole, and end at stop strings") {
   const TemporaryFolder folder;
-  // SentencePiece's bytes, and byte-level BPEs, whose tokens hold parts of characters.
+  // SentencePiece's bytes, and byte-level BPEs, whose tokens contain parts of characters.
   const std::string path = GENERATE("", "gpt2.json", "neox.json", "tekken.json");
   const Tokenizer tokenizer =
       Tokenizer::open(path.empty() ? small_tokenizer(folder) : golden_path(path));
@@ -171,10 +173,10 @@ TEST_CASE("characters that a tokenizer spells in bytes arrive whole, and end at 
   Strings pieces;
   for (size_t i = 0; i < ids.size(); ++i) pieces.push_back(tokenizer.bytes(ids[i], i == 0));
   REQUIRE(std::any_of(pieces.begin(), pieces.end(), [](const std::string& p) {
-    return first_invalid_utf8(p) != std::string_view::npos;  // there are split characters
+    return first_invalid_utf8(p) != std::string_view::npos;  // some characters are split
   }));
   CHECK(shown(pieces).text == text);
-  // Every part of the text as a stop string; it spans tokens, as a rule.
+  // Every substring is used as a stop string; most span several tokens.
   int within = 0;
   for (size_t begin = 0; begin < text.size(); ++begin) {
     for (size_t n = 1; begin + n <= text.size() && n < 12; ++n) {
@@ -182,7 +184,7 @@ TEST_CASE("characters that a tokenizer spells in bytes arrive whole, and end at 
       if (first_invalid_utf8(stop) != std::string_view::npos) continue;
       INFO(path << " " << stop);
       CHECK(shown(pieces, {stop}).text == text.substr(0, text.find(stop)));
-      size_t at = 0;  // where tokens begin
+      size_t at = 0;  // position where the token begins
       bool starts = false;
       for (const std::string& piece : pieces) {
         starts = starts || at == text.find(stop);
@@ -191,5 +193,5 @@ TEST_CASE("characters that a tokenizer spells in bytes arrive whole, and end at 
       within += !starts;
     }
   }
-  CHECK(within > 20);  // begin in mid-token
+  CHECK(within > 20);  // stops that begin inside a token
 }

@@ -1,4 +1,4 @@
-// Windows piece by piece have the losses that they have whole, in less memory.
+// Chunked windows have the same losses as whole ones, in less memory.
 
 #include "eval/window_reader.h"
 
@@ -42,7 +42,7 @@ Reading read(WindowReader& reader, const std::vector<Window>& windows) {
   return out;
 }
 
-/// Two windows of 700, which are three pieces each, and a shorter one.
+/// Two windows of 700, which are three chunks each, and a shorter one.
 const std::vector<Window> kWindows = {{0, 700}, {300, 700}, {40, 31}};
 
 struct ReaderFixture : PerplexityFixture {
@@ -73,7 +73,7 @@ TEST_CASE("pieces of a window have the losses of the whole") {
   for (const char* prior : {"alibi", "bam", "rope", "cable"}) {
     INFO(prior);
     ReaderFixture f(prior);
-    // In fp64 some rounding of sums of a thousand terms; in fp32 likewise, at losses of some 3.
+    // fp64: some rounding in sums of a thousand terms. fp32: the same, for losses of about 3.
     struct Case {
       std::unique_ptr<Backend> backend;
       Dtype dtype;
@@ -105,14 +105,14 @@ TEST_CASE("pieces of a window have the losses of the whole") {
 
 TEST_CASE("context alone changes no loss behind it") {
   ReaderFixture f("bam");
-  // kWindows with 600, 699 and 0 positions of context: 100, 1 and 31 targets are left.
+  // kWindows with 600, 699 and 0 positions of context, which leaves 100, 1 and 31 targets.
   std::vector<Window> windows = kWindows;
   windows[0].from = 600;
   windows[1].from = 699;
   struct Case {
     std::unique_ptr<Backend> backend;
     Dtype dtype;
-    double margin;  // rounding of another shape of the head's product; fp64's sums are one by one
+    double margin;  // rounding of the head's product in another shape; fp64 adds in one order
   } cases[] = {{make_reference_backend(), Dtype::f64, 0}, {make_cpu_backend(), Dtype::f32, 1e-5}};
   for (const Case& c : cases) {
     Arena arena;
@@ -123,7 +123,7 @@ TEST_CASE("context alone changes no loss behind it") {
       const Reading all = read(reader, kWindows), some = read(reader, windows);
       CHECK(some.in_order);
       REQUIRE(some.losses.size() == 132);
-      std::vector<size_t> of_all;  // where each of them stands among all
+      std::vector<size_t> of_all;  // their indices among all losses
       for (size_t i = 600; i < 700; ++i) of_all.push_back(i);
       for (size_t i = 1399; i < 1431; ++i) of_all.push_back(i);
       for (size_t i = 0; i < of_all.size(); ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("long windows are read in pieces where that takes less memory") {
   const WindowReader whole(model, f.stream, kLong, ForwardMode::full);
   CHECK(chosen.is_chunked());
   CHECK_FALSE(whole.is_chunked());
-  // Keys and values of 2 layers are 32 floats a token; the whole pass has the activations too.
+  // Keys and values of 2 layers are 32 floats per token; the full pass also has the activations.
   CHECK(chosen.planned_bytes() < whole.planned_bytes() / 2);
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a model without incremental decoding is read whole") {
   const NormalizerInfo* topk = find_normalizer("topk");
   REQUIRE(topk != nullptr);
   f.config.attention.normalizer = NormalizerChoice(*topk);
-  f.config.attention.normalizer.options.set("k", 0.0);  // n/2
+  f.config.attention.normalizer.options.set("k", 0.0);  // k = n/2
   f.config.attention.normalizer.options.set("of", std::string("sequence"));
   const auto backend = make_cpu_backend();
   Arena arena;

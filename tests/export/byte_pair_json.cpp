@@ -29,7 +29,7 @@ TEST_CASE("a byte-level BPE that is written and read again has the ids of the li
         INFO(texts[n]);
         REQUIRE(again.encode(texts[n]) == ids[n].get<std::vector<int32_t>>());
       }
-      // The library takes the ids of added tokens from the vocabulary alone.
+      // The library reads the ids of added tokens only from the vocabulary.
       for (const auto& token : json["added_tokens"]) {
         CHECK(json["model"]["vocab"][token["content"].get<std::string>()] == token["id"]);
       }

@@ -1,4 +1,4 @@
-// The exported folder: values to the bit, all files or none, what is refused.
+// The exported folder: bitwise exact values, all files or none, and what is refused.
 
 #include "export/huggingface_folder.h"
 
@@ -36,7 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace testing;
 
-/// A model of random values, as trained.
+/// A model with random values in place of a trained one.
 struct Trained {
   Workplace w;
   RunConfig config;
@@ -64,7 +64,7 @@ struct Trained {
     request.output = w.path("out");
   }
 
-  /// Anew, after a change of the model.
+  /// Lays out and fills the parameters again, after a change of the model.
   void lay_out() {
     layout = ParameterLayout(config.model, config.data.sequence_length);
     values.clear();
@@ -112,7 +112,7 @@ struct Trained {
     return testing::read_text(request.output + "/" + name);
   }
 
-  /// Nothing of the export is there, under no name.
+  /// Checks that the export has left no file, under any name.
   void check_nothing_left() const {
     size_t entries = 0;
     for ([[maybe_unused]] const auto& entry : fs::directory_iterator(w.path(""))) ++entries;
@@ -120,8 +120,7 @@ struct Trained {
   }
 };
 
-/// fp32 to the upper half's nearest neighbour, the even one of two: from the definition, in
-/// doubles.
+/// Rounds fp32 to the nearest bf16, ties to even: by the definition, in fp64.
 uint16_t nearest_bf16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t below = bits & 0xFFFF0000u, above = below + 0x10000u;
@@ -158,7 +157,7 @@ TEST_CASE(
   NormalizerChoice learned(*find_normalizer("entmax"));
   learned.options.set("learned", true);
   Trained t("cable", "adaptive", learned);
-  // Halfway between two neighbours, below an even one and above one; and just past halfway.
+  // Halfway between two neighbours, with an even one below, then above; and just past halfway.
   t.values[0] = std::bit_cast<float>(0x3F808000u);
   t.values[1] = std::bit_cast<float>(0x3F818000u);
   t.values[2] = std::bit_cast<float>(0x3F808001u);
@@ -218,7 +217,7 @@ TEST_CASE("GPT-2's folder has no code, and its matrices are inputs by outputs, t
   CHECK(t.names() == std::set<std::string>{"README.md", "config.json", "generation_config.json",
                                            "model.safetensors"});
   const WeightsFolder weights = WeightsFolder::open(t.request.output);
-  // wte, wpe, a head, the last norm, and of a layer 2 norms and 4 linear maps.
+  // wte, wpe, a head, the last norm; per layer 2 norms and 4 linear maps.
   CHECK(weights.tensors().size() == 3 + 2 + 2 * 12);
   const auto values_of = [&](const std::string& name, const std::vector<int64_t>& shape) {
     const WeightsFolder::Place place = weights.tensors().at(name);
@@ -298,7 +297,7 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   CHECK(contains(t.text("README.md"), "The last 10 tokens"));
   CHECK(contains(t.text("README.md"), "| 40 | 9.500 | 2.2513 | 100 |"));
 
-  // Standard errors where the files have them; null: unknown.
+  // With standard errors where the files have them; null means unknown.
   fs::remove_all(t.request.output);
   std::ofstream(t.w.path("run/metrics.jsonl"))
       << R"({"step":8,"validation_loss":2.25,"validation_loss_error":0.01})"
@@ -315,7 +314,7 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   CHECK(contains(t.text("README.md"), "| 20 | 12.346 \u00b1 0.500 | 2.5133 \u00b1 0.0405 | 400 |"));
   CHECK(contains(t.text("README.md"), "| 40 | 9.500 | 2.2513 | 100 |"));
 
-  // However the checkpoint is named.
+  // Independent of how the checkpoint's path is written.
   const fs::path here = fs::current_path();
   const std::string absolute = t.checkpoint.folder;
   for (const auto& [from, name] :
@@ -334,7 +333,7 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   }
   t.checkpoint.folder = absolute;
 
-  // Numbers of another prior, scale or normalizer than this model's are not its own.
+  // Results with another prior, scale or normalizer are not this model's.
   t.request.as_trained = false;
   std::ofstream(t.w.path("run/perplexity.json"))
       << R"({"step":8,"training_length":32,"data_fingerprint":"f",
@@ -352,7 +351,7 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   }
   t.request.as_trained = true;
 
-  // Those of another step are not this checkpoint's.
+  // Results of another step are not this checkpoint's.
   fs::remove_all(t.request.output);
   t.checkpoint.step = 7;
   t.write();

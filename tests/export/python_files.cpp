@@ -1,4 +1,4 @@
-// The Python files in the program are those of the source, byte for byte.
+// The embedded Python files match the source byte for byte.
 
 #include "export/python_files.h"
 

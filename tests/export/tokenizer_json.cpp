@@ -1,5 +1,5 @@
-// tokenizer.json: what the tokenizers library does with it, done here in the plainest way, gives
-// the ids of SentencePiece; what it cannot say is left out.
+// tokenizer.json: a plain reimplementation of the tokenizers library reads it and must give
+// SentencePiece's ids. What the format cannot express is left out.
 
 #include "export/tokenizer_json.h"
 
@@ -21,7 +21,7 @@ namespace {
 using namespace testing;
 using Json = nlohmann::ordered_json;
 
-/// The library's BPE with byte fallback, a pass over the text for every merge.
+/// The library's BPE with byte fallback, with one pass over the text per merge.
 class Library {
  public:
   explicit Library(const Json& json) : json_(json) {
@@ -51,7 +51,7 @@ class Library {
     std::vector<int32_t> ids;
     std::string rest;
     for (size_t at = 0; at < text.size();) {
-      std::string token;  // the longest that begins here
+      std::string token;  // the longest token that begins here
       for (const std::string& t : tokens_) {
         if (t.size() > token.size() && text.compare(at, t.size(), t) == 0) token = t;
       }
@@ -109,7 +109,7 @@ class Library {
   }
 
   Json json_;
-  std::vector<std::string> tokens_;  // added ones that are found in the normalized text
+  std::vector<std::string> tokens_;  // added tokens that are matched in the normalized text
   std::map<std::string, int32_t> vocab_;
   std::map<std::pair<std::string, std::string>, size_t> ranks_;
 };
@@ -119,14 +119,14 @@ Tokenizer tokenizer_of(const Workplace& w, const std::string& model) {
   return Tokenizer::open(w.path("t.model"));
 }
 
-/// A piece as a model's bytes end with it: a message of a text and a score.
+/// A vocabulary entry as it ends a model's bytes: a message with a text and a score.
 std::string piece_message(const std::string& text, float score) {
   std::string body = "\x0A" + std::string(1, static_cast<char>(text.size())) + text + "\x15";
   body.append(reinterpret_cast<const char*>(&score), sizeof score);
   return "\x0A" + std::string(1, static_cast<char>(body.size())) + body;
 }
 
-/// Sentences, and texts of few characters, in which pairs overlap.
+/// Sentences, and texts of few distinct characters, in which pairs overlap.
 std::vector<std::string> sample_texts() {
   std::vector<std::string> texts = sample_sentences();
   for (const char* text :
@@ -235,12 +235,12 @@ TEST_CASE("runs of a character may have one score, other pieces may not") {
   CHECK(left_out(piece_message("qqq", -1e9f) + piece_message("qq", -1e9f)).empty());
   CHECK(left_out(piece_message("zq", -1e9f)) == "it merges characters that are no pieces");
   CHECK(left_out(piece_message("qvw", -1e9f) + piece_message("qv", -1e9f)) == reason);
-  // Another piece knows a run.
+  // Another vocabulary entry contains a run.
   CHECK(left_out(runs(7, -1e9f) + piece_message("\u2581\u2581v", -1e8f)) == reason);
-  // Mistral's has no fifteenth: the sixteenth is made of fourteen and two.
+  // Mistral's model has no fifteenth: the sixteenth is merged from fourteen and two.
   check_same_ids(tokenizer_of(
       w, base + runs(3, -1e9f) + piece_message("\u2581\u2581\u2581\u2581\u2581", -1e9f)));
-  // Three of a kind, and no two.
+  // Three of a kind, without two of it.
   CHECK(left_out(piece_message("qqq", -1e9f) + piece_message("qqqq", -1e9f)).empty());
 }
 
@@ -267,7 +267,7 @@ TEST_CASE("of a model that the list cannot say there is none, with a reason") {
   const auto left_out = [&](const std::string& setting, const std::string& value) {
     auto settings = llama_settings();
     settings[setting] = value;
-    settings["vocab_size"] = "340";  // what suffices for the sentences, whatever the model
+    settings["vocab_size"] = "340";  // enough for the sentences with any model type
     const TokenizerJson made = tokenizer_json(tokenizer_of(w, trained_model(settings)), false);
     INFO(setting << " = " << value);
     CHECK_FALSE(made.json);

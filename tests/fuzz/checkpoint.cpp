@@ -1,5 +1,5 @@
-// A checkpoint whose files are intact but for its state ("s", behind it state.json) or its manifest
-// ("m", behind it manifest.json).
+// A checkpoint with valid files except for its state ("s", then state.json) or its manifest ("m",
+// then manifest.json).
 
 #include "checkpoint/checkpoint.h"
 
@@ -26,7 +26,7 @@ constexpr const char* kConfig = R"({"config_version": 2, "out_dir": "out", "seed
 
 constexpr const char* kState = R"({"format": 1, "step": 2})";
 
-/// As the manifest's own writer, which would put every file on the disk.
+/// The manifest as the program writes it, but without writing every file to the disk.
 std::string manifest_of(const std::string& state) {
   nlohmann::json list;
   const auto add = [&](const char* name, const std::string& bytes) {
@@ -38,7 +38,7 @@ std::string manifest_of(const std::string& state) {
   return list.dump(2) + "\n";
 }
 
-/// All that a resumed run and a reader of its checkpoint ask of the state.
+/// Reads everything that a resumed run and a reader of its checkpoint take from the state.
 void use(const Checkpoint& checkpoint) {
   static const nlohmann::json now =
       resolved_json(read_run_config_text(kConfig, "config", {}, ConfigUse::training));

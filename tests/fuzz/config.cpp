@@ -1,5 +1,5 @@
-// A run's configuration and, behind a NUL byte each, overrides of it. What is accepted can be
-// written out, and read again to the same.
+// A run's config, followed by overrides, each after a NUL byte. An accepted config can be written
+// and read back the same.
 
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,6 +1,6 @@
-// What a run leaves: metrics.jsonl ("m"), samples.jsonl ("s"), perplexity.json ("p") or starts.json
-// ("r"), read for the report and, but for the third, by a run that goes on; and what an evaluation
-// of retrieval does ("h"). What was read can be drawn.
+// Files of a run: metrics.jsonl ("m"), samples.jsonl ("s"), perplexity.json ("p") or starts.json
+// ("r"). The report reads them all, and a resumed run all but the third. Also the result of a
+// retrieval evaluation ("h"). What is accepted can be drawn.
 
 #include "config/reader.h"
 #include "record/logs.h"

@@ -1,5 +1,5 @@
-// Records of benchmarks: questions with choices ("c"), passages with a last word ("z") or requests
-// ("r"), a line each.
+// Benchmark records, one per line: questions with choices ("c"), passages with a last word ("z") or
+// requests ("r").
 
 #include "core/utf8.h"
 #include "prompts/choice_file.h"

@@ -1,6 +1,6 @@
-// A fuzz target without libFuzzer: every file of the corpus, and what a few hundred fixed changes
-// make of each. Of a file named "good..." something must be taken. Closes as Catch2 does, one test
-// case a target: scripts/test.sh adds these up.
+// Runs a fuzz target without libFuzzer on every file of the corpus, and on a few hundred fixed
+// mutations of each. Something in each file named "good..." must be accepted. The last line is like
+// Catch2's, with one test case per target, since scripts/test.sh adds these up.
 //
 //     fuzz_TARGET CORPUS
 
@@ -24,11 +24,11 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// One to four changes, a function of (rng, number).
+/// Applies one to four changes, a function of (rng, number).
 std::string mutated(std::string bytes, const Rng& rng, uint64_t number) {
   uint64_t draw = number * kDrawsOfOne;
   const auto below = [&](size_t n) { return static_cast<size_t>(rng.below(draw++, n)); };
-  // What parsers are known to stumble over.
+  // Tokens that often break parsers.
   constexpr std::string_view kTokens[] = {std::string_view("\0", 1),
                                           "\"",
                                           "{",

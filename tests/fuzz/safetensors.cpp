@@ -1,5 +1,5 @@
-// Weights: a whole file ("f"), the header of one that has 64 bytes of tensors ("h"), the index of a
-// folder whose one shard is intact ("i").
+// Weights: a whole file ("f"), the header of a file with 64 bytes of tensors ("h"), or the index of
+// a folder with one valid shard ("i").
 
 #include "checkpoint/safetensors.h"
 
@@ -19,7 +19,7 @@ std::string with_header(const std::string& header) {
   return bytes + header + std::string(64, '\1');
 }
 
-/// Every tensor lies within the file, and is read.
+/// Checks that every tensor is inside the file, and reads it.
 void read_all(const std::string& path) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));

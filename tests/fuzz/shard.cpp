@@ -1,4 +1,4 @@
-// A shard ("s"), or the manifest ("m") beside one that is intact.
+// A shard ("s"), or the manifest ("m") of a valid shard.
 
 #include <vector>
 
@@ -23,7 +23,7 @@ std::string good_shard() {
   return bytes;
 }
 
-/// All documents and all tokens.
+/// Reads all documents and all tokens.
 void read_all(const std::string& folder) {
   const ShardSet set = ShardSet::open(folder, kVocab);
   for (const DocumentSpan& d : set.documents(set.document_start(std::nullopt).value_or(1))) {

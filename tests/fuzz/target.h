@@ -1,8 +1,8 @@
 #pragma once
-// What fuzz targets share. A target gives bytes of any kind to readers of the program, which take
-// them or refuse them with an Error; whatever else happens ends the process: another exception, a
-// broken contract, a signal, a sanitizer's report. scripts/fuzz.sh runs the targets with libFuzzer,
-// replay.cpp in the tests.
+// Shared code of the fuzz targets. A target passes arbitrary bytes to readers of the program, which
+// accept them or throw Error. Anything else ends the process: another exception, a violated
+// contract, a signal, a sanitizer's report. scripts/fuzz.sh runs the targets with libFuzzer; the
+// tests run them with replay.cpp.
 
 #include <stdlib.h>
 
@@ -19,10 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace bamtrain::fuzz {
 
-/// How many times something was taken, in this process.
+/// How many inputs this process has accepted.
 inline int64_t g_accepted = 0;
 
-/// Whether `f` takes what it is given; false: it refuses it.
+/// Whether `f` accepts its input; false if it throws Error.
 template <class F>
 bool accepts(F&& f) {
   try {
@@ -35,7 +35,7 @@ bool accepts(F&& f) {
   return true;
 }
 
-/// Of an input, whose first byte is for the target to choose by.
+/// An input, split into its first byte, by which the target chooses, and the rest.
 struct Input {
   char kind = 0;
   std::string rest;
@@ -47,7 +47,7 @@ struct Input {
   }
 };
 
-/// A folder of this process, removed at its end.
+/// A temporary folder of this process, removed at exit.
 class Folder {
  public:
   Folder() {
@@ -62,10 +62,10 @@ class Folder {
   }
 
   const std::string& path() const { return path_; }
-  /// Puts a file there, in place of the one of that name. Returns its path.
+  /// Writes a file, replacing one of the same name. Returns its path.
   std::string write(const std::string& name, std::string_view bytes) const {
     const std::string path = path_ + "/" + name;
-    remove(name);  // some file systems put what is cut off and written anew on the disk at once
+    remove(name);  // some file systems sync a truncated and rewritten file at once
     std::ofstream out(path, std::ios::binary);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();

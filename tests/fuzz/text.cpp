@@ -1,5 +1,5 @@
-// Text, plain or compressed, cut into documents. The first byte says what a document is, the second
-// what becomes of bad UTF-8.
+// Text, plain or compressed, split into documents. The first byte selects what a document is, the
+// second how invalid UTF-8 is handled.
 
 #include "core/utf8.h"
 #include "data_tools/document_text.h"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       folder.write("input", {reinterpret_cast<const char*>(data) + 2, size - 2});
   accepts([&] {
     constexpr int64_t kLongest = 1 << 16;
-    constexpr int kMost = 10'000;  // a few bytes may stand for millions of lines
+    constexpr int kMost = 10'000;  // a few bytes may expand to millions of lines
     DocumentReader documents(path, kind, kLongest);
     RawDocument raw;
     TextCounts counts;

@@ -1,5 +1,5 @@
-// A tokenizer's model ("m"), or text ("t") for one that is intact: encoded in any way it has the
-// same ids, and decoded it is there again.
+// A tokenizer's model ("m"), or text ("t") for a valid one. The text must have the same ids however
+// it is encoded, and decode back to itself.
 
 #include "data/tokenizer.h"
 
@@ -15,7 +15,7 @@ using namespace bamtrain::fuzz;
 
 namespace {
 
-/// A small one, of the kind that cuts text.
+/// A small tokenizer, of the kind that splits text.
 Tokenizer trained(const Folder& folder) {
   TrainTokenizerOptions options;
   options.input.paths = {folder.write("text",
@@ -43,7 +43,7 @@ void check_text(const Tokenizer& tokenizer, const std::string& bytes) {
     require(ids[i] >= 0 && ids[i] < tokenizer.vocab(), "ids of the vocabulary");
     joined += tokenizer.bytes(ids[i], i == 0);
   }
-  // U+2581 is SentencePiece's own sign for a space.
+  // U+2581 is SentencePiece's own mark for a space.
   if (!tokenizer.is_exact() || text.find("\u2581") != std::string::npos) return;
   require(tokenizer.decode(ids) == text, "the text again");
   require(joined == text, "the text again, id by id");

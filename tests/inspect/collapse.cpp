@@ -1,4 +1,4 @@
-// The probe of collapse against a recursion of its own and against what the paper says.
+// The collapse probe, compared with an independent recursion and with the paper's statements.
 
 #include "inspect/collapse.h"
 
@@ -11,8 +11,8 @@ namespace bamtrain {
 namespace {
 
 TEST_CASE("with softmax and a constant prefix the gap is that of three numbers' recursion") {
-  // The prefix's n - 1 states c are alike, and so stay; the last token's a and its repetition's r
-  // see them, a itself, and r both.
+  // The prefix's n - 1 states c are equal and stay equal. The last token's state a sees them and
+  // itself. Its repetition's state r sees them, a, and itself.
   const std::vector<CollapseGap> gaps = collapse_gaps({}, CollapsePrefix::constant);
   REQUIRE(gaps.size() == 8);
   CHECK(gaps.back().n == 16384);
@@ -32,7 +32,7 @@ TEST_CASE("with softmax and a constant prefix the gap is that of three numbers' 
       r = next_r;
     }
     INFO(at.n);
-    // Sums of n terms in another order, whose logits six layers make some 1e3 times as large.
+    // Sums of n terms in a different order; six layers make their logits about 1e3 times as large.
     CHECK(at.gap == Approx(std::abs(a - r)).epsilon(1e-6));
   }
   for (size_t n = 1; n < gaps.size(); ++n) CHECK(gaps[n].gap < gaps[n - 1].gap);

@@ -1,4 +1,4 @@
-// Gates that are shown make the scale and the sums that attention read.
+// The gates shown reproduce the scale and the sums that attention read.
 
 #include "inspect/gates.h"
 

@@ -1,4 +1,4 @@
-// `bamtrain inspect` as a user calls it: what it writes and what it refuses.
+// `bamtrain inspect` as a user calls it: what it writes and refuses.
 
 #include <filesystem>
 #include <fstream>
@@ -80,7 +80,7 @@ TEST_CASE("inspect writes a page and its numbers, the same ones each time") {
     INFO(heading);
     CHECK(page.find(heading) != std::string::npos);
   }
-  CHECK(page.find("http://") == page.find("http://www.w3.org"));  // nothing from anywhere else
+  CHECK(page.find("http://") == page.find("http://www.w3.org"));  // no external resources
   const SafetensorsFile file = SafetensorsFile::open(output + ".safetensors");
   const SafetensorsFile::Entry* const weights = file.find("layers.0.weights");
   REQUIRE(weights);
@@ -146,14 +146,14 @@ TEST_CASE("inspect refuses prompts, layers and files before it computes anything
   t.check_refused({"--ids", "1,100000"}, ExitCode::usage, "found 100000");
   t.check_refused({"--ids", "1,2", "--layers", "7"}, ExitCode::usage, "layers of the model");
   t.check_refused({"--ids", ids(4097)}, ExitCode::usage, "at most 4096 tokens");
-  // A model is no file to replace.
+  // inspect does not overwrite a model.
   const std::string model = t.checkpoint + "/model";
   const std::string before = read_text(model + ".safetensors");
   const Outcome o = t.inspect({"--ids", "1,2", "--output", model});
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::usage));
   CHECK(read_text(model + ".safetensors") == before);
-  // Nor is the page of a run.
+  // Nor the page of a run.
   std::ofstream(t.w.path("run.html")) << html_page("report", "a run", "");
   const Outcome page = t.inspect({"--ids", "1,2", "--output", t.w.path("run")});
   INFO(page.output);

@@ -1,4 +1,4 @@
-// A whole inspection: gradients and repetitions against another backend's passes.
+// A whole inspection: gradients and repetitions, compared with passes of another backend.
 
 #include "inspect/inspection.h"
 
@@ -15,14 +15,14 @@ namespace {
 
 constexpr int64_t kT = 24;
 
-/// Each token once, but for the document's start.
+/// Each token occurs once, except for the document's start.
 InspectionRequest request_of(const ModelConfig& c) {
   InspectionRequest r = {c, kT, {}, {}, {0, 1}};
   for (int32_t i = 0; i < kT; ++i) r.ids.push_back((7 * i + 3) % 29);
   return r;
 }
 
-/// With the weights of a Run in fp32.
+/// The inspection, with the weights of a Run in fp32.
 Inspection inspected(const InspectionRequest& r) {
   const Run weights(r.config, Dtype::f32, 1, kT, ModelUse::evaluation);
   return inspect(r, weights.master_weights());
@@ -53,7 +53,7 @@ TEST_CASE("the gradient that enters the first layer is the embedding's, token by
       sum += d * d;
     }
     all += sum;
-    // fp32 against fp64 as in model/backends.cpp; Run's loss is a mean over all kT places.
+    // fp32 against fp64, as in model/backends.cpp. Run's loss is a mean over all kT positions.
     CHECK(found.token_gradient[i] == Approx(std::sqrt(sum) * kT / (kT - 1)).epsilon(1e-4));
     if (i + 1 < kT) losses += found.losses[i];
   }

@@ -1,5 +1,5 @@
-// What is shown of a layer is what its operation computed, and its summaries are those of weights
-// worked out by hand.
+// What is shown of a layer equals what its operation computed. Its summaries are compared with
+// weights worked out by hand.
 
 #include "inspect/layer_view.h"
 
@@ -15,7 +15,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// Views of every layer of a pass.
+/// Views of every layer in a pass.
 struct Views final : LayerObserver {
   std::vector<LayerView> all;
   std::vector<std::vector<int32_t>> first_keys, last_keys;
@@ -47,8 +47,8 @@ float weight(const LayerView& v, int64_t h, int64_t i, int64_t j) {
   return v.maps.weights[static_cast<size_t>((h * v.map.side + i) * v.map.side + j)];
 }
 
-/// Weights outside first .. last of each row are exact zeros, scores there are none, and those
-/// inside sum to one where the normalizer's do.
+/// Checks that weights outside first .. last of each row are exactly zero, without scores. The
+/// others sum to one if the normalizer's do.
 void check_masks(const Views& views, const NormalizerTraits& traits) {
   for (size_t l = 0; l < views.all.size(); ++l) {
     const LayerView& v = views.all[l];
@@ -65,7 +65,7 @@ void check_masks(const Views& views, const NormalizerTraits& traits) {
           wrong += seen && std::isnan(score);
           sum += weight(v, h, i, j);
         }
-        // A sum of weights that were rounded to fp32 each.
+        // A sum of weights that were each rounded to fp32.
         wrong += traits.sums_to_one && !(std::abs(sum - 1) < 1e-6 * static_cast<double>(v.T));
       }
     }
@@ -73,9 +73,9 @@ void check_masks(const Views& views, const NormalizerTraits& traits) {
   }
 }
 
-// fp32: logits round by some 1e-6 each in the pass and not here, exp and sums like them. Entmax and
-// top-k of a logit that rounds to the other side of a threshold give or take the weight that
-// entmax has there, next to nothing. Contextual positions are steep between two of E.
+// In the fp32 pass, logits have rounding errors of about 1e-6, which are missing here; exp and sums
+// are similar. If a logit rounds across a threshold, entmax and top-k gain or lose a key. Its
+// entmax weight is close to zero. Contextual positions are steep between two entries of E.
 constexpr double kRounding = 1e-4;
 
 TEST_CASE("weights times values are the operation's own output with every prior and normalizer") {
@@ -135,7 +135,7 @@ TEST_CASE("windows and sequences that are seen as a whole are masked as attentio
   }
 }
 
-/// One head whose queries are 0: logits are the bias's.
+/// One head with zero queries: its logits are the bias.
 struct ByHand {
   static constexpr int64_t kT = 4, kD = 2;
   std::vector<double> q, k, v, out, table;
@@ -161,7 +161,8 @@ struct ByHand {
 };
 
 TEST_CASE("summaries are those of weights that were worked out by hand") {
-  // Softmax of -d log 2: weights halve with the distance: (8, 4, 2, 1) / 15 in the last row.
+  // Softmax of -d log 2: each step of distance halves the weight. The last row is (8, 4, 2, 1) /
+  // 15.
   ByHand hand({0, -std::log(2), -2 * std::log(2), -3 * std::log(2)});
   Paths paths(ByHand::kT);
   const LayerView v = hand.view(paths);
@@ -186,13 +187,13 @@ TEST_CASE("summaries are those of weights that were worked out by hand") {
   CHECK(s.nonzero_keys == 2.5);
   CHECK(s.distance == near((0 + 1.0 / 3 + 4.0 / 7 + 11.0 / 15) / 4));
   CHECK(s.largest == near((1 + 2.0 / 3 + 4.0 / 7 + 8.0 / 15) / 4));
-  // Against an output of zeros the difference is all of the largest number, over none.
+  // The output is zero, so the relative difference is infinite.
   CHECK(std::isinf(v.error));
   CHECK(v.reached == 2.5);
 }
 
 TEST_CASE("sparse weights are exact zeros and rows without any have no centroid") {
-  // Sparsemax of 0, -1/2, -2, ..: p = (z - tau), tau = -3/4 for two keys: (3/4, 1/4).
+  // Sparsemax of 0, -1/2, -2, ..: p = z - tau with tau = -3/4 for two keys: (3/4, 1/4).
   ByHand hand({0, -0.5, -2, -9});
   hand.a.normalizer.form = {.kind = NormalizerKind::entmax, .alpha = 2};
   Paths paths(ByHand::kT);
@@ -222,7 +223,7 @@ TEST_CASE("maps of longer texts are means over what is visible of each block") {
   REQUIRE(v.map.block == 2);
   REQUIRE(v.map.side == 350);
   CHECK(v.T == kT);
-  // A row of two: weights of both sum to 2, of counts of pairs that are seen.
+  // A map's row covers two rows, so its weights, times the visible pairs of each block, sum to 2.
   for (const int64_t row : {int64_t{0}, int64_t{100}, int64_t{349}}) {
     double sum = 0;
     for (int64_t k = 0; k < v.map.side; ++k) {

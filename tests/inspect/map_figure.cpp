@@ -1,4 +1,4 @@
-// Maps as pictures: the file's checksums, and which colour stands for what.
+// Maps as images: the file's checksums, and the meaning of each colour.
 
 #include "inspect/map_figure.h"
 
@@ -27,7 +27,7 @@ TEST_CASE("base 64 is that of RFC 4648") {
 TEST_CASE("a picture's chunks have the sums that their format asks for") {
   const std::string png = indexed_png(2, 1, {7, 9}, std::vector<uint32_t>(256, 0x01020304));
   CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
-  // The CRC of "IEND" without data is in every PNG.
+  // Every PNG ends with the CRC of "IEND" without data.
   CHECK(u32(png, png.size() - 4) == 0xAE426082);
   CHECK(u32(png, 16) == 2);
   CHECK(u32(png, 20) == 1);
@@ -43,8 +43,8 @@ TEST_CASE("a picture's chunks have the sums that their format asks for") {
 
 TEST_CASE("means over blocks are over the pairs that see each other") {
   const float nan = NAN;
-  // Two queries and keys a field: of those on the diagonal three pairs of four. Weights of what is
-  // not seen are 0, logits NaN.
+  // Blocks of two queries and two keys; on the diagonal, three of four pairs are visible. Invisible
+  // pairs have weight 0 and logit NaN.
   const std::vector<float> seen = {3, 0, 0, 4, 3, 0, 4, 4, 3};
   for (const float none : {0.0F, nan}) {
     const std::vector<float> m = averaged({1, none, none, 3, 5, none, 7, 8, 9}, seen, 3, 2);

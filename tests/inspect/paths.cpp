@@ -1,4 +1,4 @@
-// Numbers of paths against closed forms.
+// Numbers of paths, compared with closed forms.
 
 #include "inspect/paths.h"
 
@@ -11,7 +11,7 @@
 namespace bamtrain {
 namespace {
 
-/// A layer whose row i sees `window` keys up to its own.
+/// Adds a layer whose row i sees `window` keys, the last of them key i.
 double add_layer(Paths& paths, int64_t T, int64_t window) {
   for (int64_t i = 0; i < T; ++i) {
     std::vector<char> live(static_cast<size_t>(T), 0);
@@ -24,7 +24,7 @@ double add_layer(Paths& paths, int64_t T, int64_t window) {
 }
 
 TEST_CASE("dense causal layers have binomially many paths") {
-  // Non-increasing sequences of L tokens below the last of T: C(T - 1 + L, L).
+  // Nonincreasing sequences of L tokens that end at or below the last of T: C(T - 1 + L, L).
   Paths paths(10);
   CHECK(add_layer(paths, 10, 10) == Approx(std::log10(10)));
   CHECK(add_layer(paths, 10, 10) == Approx(std::log10(55)));

@@ -1,4 +1,4 @@
-// Fits find the parameters that data was made from.
+// Fits recover the parameters from which data was generated.
 
 #include "inspect/scale_fit.h"
 
@@ -25,7 +25,7 @@ std::vector<double> made(const std::vector<int64_t>& keys, F&& f) {
 TEST_CASE("the power form finds delta, beta and gamma that made its data") {
   const std::vector<int64_t> keys = counted(500);
   for (const double gamma : {0.5, 1.0, 2.3, -0.7, 3.9}) {
-    // Of one key the power is 0, or infinite: whatever is there is not read.
+    // For one key, the power is 0 or infinite, so the fit ignores that value.
     const std::vector<double> t = made(
         keys, [gamma](double n) { return n < 2 ? 1e9 : 0.4 + 1.7 * std::pow(std::log(n), gamma); });
     const std::optional<ScaleFits> fit = fit_scale(keys, t);

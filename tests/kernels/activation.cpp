@@ -1,4 +1,4 @@
-// The activation kernels against fp64.
+// The activation kernels, compared with fp64.
 
 #include "kernels/activation.h"
 
@@ -13,7 +13,7 @@ struct Activated {
   double value, derivative;
 };
 
-/// The definitions, in the form with tanh for gelu.
+/// The definitions; gelu in its tanh form.
 Activated activated(MlpKind kind, double x) {
   if (kind == MlpKind::relu) return {x > 0 ? x : 0, x > 0 ? 1.0 : 0.0};
   if (kind == MlpKind::gelu_erf) {
@@ -38,7 +38,7 @@ struct ActivationCase {
   size_t N, F;
 };
 
-/// Arguments of both signs, small, common and so large that the exponential overflows.
+/// Arguments of both signs: small, common, and so large that the exponential overflows.
 template <class A>
 Doubles arguments_of(const ActivationCase& c) {
   const auto width = static_cast<size_t>(kernels::activation_width(c.kind, 1));
@@ -62,12 +62,13 @@ void check(const ActivationCase& c, bool in_place) {
     truth.push_back(a.value * up);
     dtruth[at] = dout[i] * up * a.derivative;
     if (gated) dtruth[at + c.F] = dout[i] * a.value;
-    // v, the sigmoid's argument, is rounded a few times, and the exponential magnifies that by |v|:
-    // relative error of the sigmoid (8 |v| + 8) u. Near 0 of act' its terms cancel: their size is
-    // 1 + |x v'|, of sigmoid (1 - sigmoid).
+    // v, the sigmoid's argument, has a few rounding errors, and the exponential amplifies them by
+    // |v|: the sigmoid's relative error is (8 |v| + 8) u. Near zeros of act', its terms cancel:
+    // their size is 1 + |x v'| times sigmoid (1 - sigmoid).
     if (!has_sigmoid(c.kind)) {
-      // erf is good to 2 u (CUDA's is), 1 + erf to as much more; the density's exponent is rounded
-      // thrice and magnified by its size, up to 2 where x times it is largest.
+      // erf has an error of 2 u (as in CUDA), 1 + erf the same again. The density's exponent is
+      // rounded three times; its size, up to 2 where x times the density is largest, amplifies
+      // that.
       const double error = c.kind == MlpKind::relu ? 0 : 8 * 0x1p-24 * (1 + std::abs(x));
       out_slack.push_back(error * std::abs(up));
       slack[at] = error * std::abs(dout[i] * up);

@@ -1,4 +1,4 @@
-// The place of a row's largest element, on the engine.
+// The index of a row's largest element, on the engine.
 
 #include "kernels/argmax.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using Rows = std::vector<std::vector<float>>;
 
-/// The elements between rows are larger than all.
+/// The padding between rows is larger than all elements.
 std::vector<int32_t> places_of(const Rows& rows, size_t padding = 3) {
   const size_t V = rows[0].size(), row = V + padding;
   std::vector<float> all(rows.size() * row, 1e30f);
@@ -40,7 +40,7 @@ TEST_CASE("the place of the largest element, of equal ones of the first") {
   for (const size_t V : {1, 2, 31, 33, 255, 256, 257, 1000, 5000}) {
     Rows rows(4, std::vector<float>(V));
     for (auto& row : rows) {
-      // Few different values: many are equal.
+      // Few distinct values, so many are equal.
       for (float& x : row) x = static_cast<float>(rng.below(n++, 50)) - 40;
     }
     std::vector<int32_t> truth;

@@ -1,4 +1,4 @@
-// The fused attention kernels on the CPU engine against the fp64 reference backend.
+// The fused attention kernels on the CPU engine, compared with the fp64 reference backend.
 
 #include "catch.h"
 #include "kernels/attention_backward_keys.cuh"
@@ -12,10 +12,14 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// Roundings to bf16 on the way: p and out, or p and dv; p in the out of D_i, dz and the gradient
-/// for dq and dk; p for sums of dz, twice more for dscale, dnumbers and dfire, because D_i shifts
-/// all dz of a row, and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32
-/// all the way, but for what a relative bias has of r: 16 bits.
+/// Rounding to bf16:
+/// - out: p and out; dv: p and dv;
+/// - dq and dk: p in the out of D_i, dz, and the gradient;
+/// - sums of dz: p;
+/// - dscale, dnumbers and dfire: two more, because D_i shifts all dz of a row, and their sum is
+///   weighted with s or db/dx, whose mean is not zero.
+///
+/// lse is fp32 throughout, except that a relative bias reads r with 16 bits.
 double fused_tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dnumbers" ||
@@ -118,7 +122,7 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
                 .ok());
     const Results found = arrays.results();
     for (const char* name : {"dq", "dk", "dv"}) CHECK(found.at(name) == four.at(name));
-    // Sums of up to 400 terms in fp32, in another order.
+    // fp32 sums of up to 400 terms, in a different order.
     CHECK(relative_error(found.at("dtable"), four.at("dtable")) < 400 * 0x1p-24);
     CHECK(relative_error(found.at("dtable"), truth.at("dtable")) <
           fused_tolerance("dtable", kTableForm));
@@ -147,9 +151,9 @@ TEST_CASE("tiles that no query sees are not computed") {
     fused(c, 16, kTableForm);
     return engine::counters().mma;
   };
-  // At D 16 a warp of 32 queries takes 32 products for 64 keys in the forward pass and 24 for 32 in
-  // the first kernel of the backward pass; in the second four warps take 64 for 32 queries and 64
-  // keys. 640 rows: the triangle, then a window of 64.
+  // MMA counts at D 16. Forward, a warp of 32 queries takes 32 for 64 keys. The first backward
+  // kernel takes 24 for 32 keys. In the second, four warps take 64 for 32 queries and 64 keys. With
+  // 640 rows: the triangle, then a window of 64.
   CHECK(products({1, 640, 1, 1}) == 110 * 32 + 210 * 24 + 110 * 64);
   CHECK(products({1, 640, 1, 1, false, 64}) == 38 * 32 + 57 * 24 + 38 * 64);
 }

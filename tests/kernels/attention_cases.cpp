@@ -42,7 +42,7 @@ FireValues fire_values(const AttentionCase& c) {
     const double N = std::log1p(kC * std::max(t, 20)) + 1e-6;
     f.inverse.push_back(as<float>(1 / N));
     for (int k = 0; k < kFireHidden; ++k) {
-      const double kink = k < 20 ? 0.05 * (k - k % 5 / 4) : INFINITY;  // every fifth twice
+      const double kink = k < 20 ? 0.05 * (k - k % 5 / 4) : INFINITY;  // every fifth is repeated
       const double d = std::ceil(std::expm1(kink * N) / kC);
       f.ends.push_back(static_cast<int32_t>(std::min<double>(d, c.T)));
     }
@@ -72,7 +72,7 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
     x.scale.push_back(as<float>(0.5 + 0.3 * static_cast<double>(n % 7)));
   }
   for (size_t h = 0; h < H; ++h) x.alphas.push_back(0.25 * static_cast<double>(h));
-  // Rising by about 0.2 a key, far from 0.
+  // Rises by about 0.2 per key, far from 0.
   const Doubles rise = normal<float>("rise", B * H * T, 0.5);
   for (size_t n = 0; n < B * H * T; ++n) {
     const double before = n % T == 0 ? 1e5 : x.sums.back();
@@ -86,14 +86,14 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
       if (dtype == Dtype::i32) return;
       int64_t size = 1;
       for (int64_t d : dims) size *= d;
-      // r, u and w so that their bias is of the size of s.
+      // r, u and w are scaled so that their bias is as large as s.
       const double deviation = dtype == Dtype::f32 ? 0.5 : 1;
       Doubles& values = x.others[name] = normal<float>(name, static_cast<size_t>(size), deviation);
       if (dtype == Dtype::f64) {
         for (double& v : values) v = softplus(v);
       }
-      // Waves, so that a count that rounds to the other side of a position finds nearly the same
-      // slope; and b of the size of s.
+      // Waves: if a count rounds across a position, it finds nearly the same slope. Scaled so that
+      // b is as large as s.
       const auto count = static_cast<size_t>(AttentionShape().content_columns);
       for (size_t n = 0; name == "positions" && n < values.size(); ++n) {
         const double phase = static_cast<double>(n / count * 7 % 6);
@@ -103,11 +103,11 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
     };
     std::visit([&](auto& bias) { bias.plan({c.B, c.T, c.H, c.K, D}, Dtype::f32, add); }, any);
   }
-  // Of the largest network, so that f is of the size of s.
+  // Sized for the largest network, so that f is as large as s.
   const auto hidden = static_cast<size_t>(kDapeMostHidden);
   for (const auto& [name, size] : std::map<std::string, size_t>{
            {"w1", 2 * hidden * H}, {"c1", hidden}, {"w2", hidden * H}, {"c2", H}}) {
-    // Tensor cores read weights as they do q and k.
+    // Tensor cores read the weights in the same format as q and k.
     x.others[name] = name[0] == 'w' ? normal<A>(name, size, 0.25) : normal<float>(name, size, 0.25);
   }
   for (int b = 0; b < c.B; ++b) {
@@ -131,7 +131,7 @@ Doubles alphas_of(const AttentionValues& x, const AttentionForm& form) {
   return alphas;
 }
 
-/// Of a tensor that attention reads beside q, k, v and alphas.
+/// The values of a tensor that attention reads besides q, k, v and alphas.
 const Doubles& values_of(const AttentionValues& x, const AttentionForm& form,
                          const std::string& name) {
   if (name == "numbers" && has_sums(form)) return x.sums;
@@ -146,7 +146,7 @@ const std::vector<int32_t>& indices_of(const AttentionValues& x, const std::stri
   return name == "first_key" ? x.first_key : name == "ends" ? x.fire.ends : x.fire.positions;
 }
 
-/// dq, dk and dv, out of (B, T, (H + 2 K) D).
+/// Splits (B, T, (H + 2 K) D) into dq, dk and dv.
 void take_heads(Results& r, const Doubles& all, const AttentionCase& c, int D) {
   const auto width = static_cast<size_t>((c.H + 2 * c.K) * D);
   const auto queries = static_cast<size_t>(c.H * D), keys = static_cast<size_t>(c.K * D);
@@ -213,7 +213,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   take("dalpha", g.dalpha);
   std::visit([&](const auto& of_bias) { for_tensors(of_bias, take); }, g.bias);
   for_tensors(g.mix, take);
-  // The other normalizers do not read what moves all logits of a row.
+  // The other normalizers ignore a constant added to all logits of a row.
   if (form.normalizer.kind != NormalizerKind::stick_breaking) r.erase("dc2");
   return r;
 }
@@ -302,7 +302,7 @@ namespace {
 int positions_of(const AttentionForm& form) {
   return form.bias == BiasForm::contextual ? static_cast<int>(AttentionShape().content_columns) : 0;
 }
-/// Enough for parts of several sequences, or for the least there is.
+/// Scratch for parts of several sequences, or the minimum.
 size_t content_logits(const AttentionCase& c) {
   const int64_t least = kernels::kPartRows * c.H * kernels::content_stride(c.T);
   const int64_t one = c.B > 1 ? kernels::content_logits(c.B, c.T, c.H) : least;

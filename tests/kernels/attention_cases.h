@@ -1,6 +1,6 @@
 #pragma once
-// Cases for the attention kernels: inputs, their truth from the fp64 reference backend, and the
-// launchers on the engine.
+// Cases for the attention kernels: inputs, their reference results from the fp64 reference backend,
+// and the launchers on the engine.
 
 #include <algorithm>
 #include <deque>
@@ -18,7 +18,7 @@ namespace bamtrain::test {
 struct AttentionCase {
   int B = 1, T = 64, H = 2, K = 1;
   bool documents = false;
-  int window = 0;  // 0: none
+  int window = 0;  // 0: no window
 };
 
 inline const std::vector<AttentionForm> kNamedForms = {{},
@@ -34,7 +34,7 @@ inline const std::vector<AttentionForm> kNamedForms = {{},
                                                        {BiasForm::fire},
                                                        {BiasForm::fire, true},
                                                        {BiasForm::fire, true, true}};
-/// Of every bias that those do not name: alone, beside a scale and scaled.
+/// Forms for the biases that kNamedForms lacks: alone, with a scale, and scaled.
 inline std::vector<AttentionForm> other_forms() {
   std::vector<AttentionForm> all;
   for (size_t n = 0; n < std::size(kBiasForms); ++n) {
@@ -62,30 +62,30 @@ constexpr bool has_sums(const AttentionForm& f) {
   return f.bias == BiasForm::difference || f.bias == BiasForm::log_square;
 }
 
-/// FireTables. Lines that do not meet at the ends of segments, so that a logit in a wrong one
-/// shows; segments without distances, and ends past every distance.
+/// Values for FireTables. Lines are discontinuous at the ends of segments, so that a logit in a
+/// wrong segment is detected. Some segments are empty, and some ends are beyond every distance.
 struct FireValues {
   Doubles psi, psi_dc, inverse, slope, offset;  // fp32
   std::vector<int32_t> ends, positions;
 };
 
-/// What both sides can represent.
+/// Values that both sides can represent.
 struct AttentionValues {
   Doubles qkv;     // (B, T, (H + 2 K) D), A
   Doubles dout;    // (B, T, H, D), A
-  Doubles table;   // (H, T), fp32
+  Doubles table;   // (B, H, T), fp32
   Doubles scale;   // (B, H, T), fp32
-  Doubles sums;    // (B, H, T), fp64: numbers that a formula takes differences of
-  Doubles alphas;  // (H), fp32: less the form's alpha
+  Doubles sums;    // (B, H, T), fp64: numbers whose differences a formula takes
+  Doubles alphas;  // (H), fp32: offsets from the form's alpha
   FireValues fire;
-  // Of any other bias's tensors: normal numbers; in fp64 softplus of them, as gates make.
+  // The tensors of any other bias: normal numbers, and in fp64 their softplus, as gates produce.
   std::map<std::string, Doubles> others;
   std::vector<int32_t> first_key;
 };
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// Beside each of the first biases, with hidden layers that fill their tiles or not.
+/// Mixes over each of kNamedForms' biases, with hidden layers that do or do not fill their tiles.
 inline std::vector<AttentionForm> mixed_forms() {
   constexpr MixForm kForms[] = {MixForm::concat, MixForm::concat_residual, MixForm::add_residual,
                                 MixForm::bias_only};
@@ -102,11 +102,11 @@ inline std::vector<AttentionForm> mixed_forms() {
 }
 inline const std::vector<AttentionForm> kMixedForms = mixed_forms();
 
-/// By name: out, dq, dk, dv and, where the form has them, lse (the level), dscale, dalpha, the
-/// bias's gradients and the mix's, but for dc2 where nothing depends on c2.
+/// By name: out, dq, dk, dv and, where the form has them, lse (AttentionSaved::level), dscale,
+/// dalpha, the bias's gradients and the mix's. dc2 is missing where nothing depends on c2.
 using Results = std::map<std::string, Doubles>;
 
-/// `rounds_out`: the backward pass reads out in bf16, as it is stored.
+/// The reference results. `rounds_out`: the backward pass reads out in bf16, as it is stored.
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
                         const AttentionForm& form, bool rounds_out = false);
 
@@ -164,22 +164,22 @@ class AttentionArrays {
 
 enum class Kernels { fused, general, reference };
 
-/// Forward and backward pass; the launches must succeed.
+/// Runs the forward and backward pass; the launches must succeed.
 template <class A>
 Results attention_on_engine(Kernels kernels, const AttentionCase& c, int D,
                             const AttentionValues& x, const AttentionForm& form);
 
-/// That they give the same bits in every order of threads, warps and blocks.
+/// Checks that the results are bitwise identical in every order of threads, warps and blocks.
 template <class A>
 void check_every_schedule(Kernels kernels, const AttentionCase& c, int D,
                           const AttentionForm& form);
 
-/// Error norm over the norm of the truth; infinite where something is not finite, or not zero where
-/// the truth is.
+/// Error norm over the norm of the truth. Infinite if something is not finite, or not zero where
+/// the truth is zero.
 double relative_error(const Doubles& found, const Doubles& truth);
 
-/// Ragged ends, one row, packed documents, windows, one key a row, grouped heads, longer than a
-/// tile and than two.
+/// Cases: ragged ends, one row, packed documents, windows, one key per row, grouped heads, longer
+/// than one tile and than two.
 extern const std::vector<AttentionCase> kAttentionCases;
 
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form);

@@ -1,5 +1,5 @@
-// What the mutants of the kernels of biases that read queries and keys, and of mixes of heads, are
-// judged by (see mutants.py): small enough to run once for each of them.
+// The tests that judge mutants of the kernels of biases that read queries and keys, and of mixes of
+// heads (see mutants.py). They are small enough to run once per mutant.
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kD = 16;
 
-/// Forward and backward pass in parts of so many sequences; 0: of the fewest queries.
+/// Forward and backward pass in parts of `sequences` sequences; 0: of the fewest queries.
 template <class A>
 Results in_parts(int sequences, const AttentionCase& c, const AttentionValues& x,
                  const AttentionForm& form) {
@@ -38,7 +38,7 @@ Results in_parts(int sequences, const AttentionCase& c, const AttentionValues& x
   return arrays.results();
 }
 
-/// As attention_general.cpp and, of mixes, attention_mix.cpp say for softmax.
+/// For softmax. See attention_general.cpp and, for mixes, attention_mix.cpp.
 template <class A>
 double content_tolerance(const std::string& name, const AttentionForm& form) {
   if (std::is_same_v<A, float>) return 4e-6;
@@ -71,12 +71,12 @@ AttentionForm mix(BiasForm bias, MixForm form, int64_t hidden, bool scale, bool 
   return of;
 }
 
-// One sequence in two parts, the second of which ends with a query alone in its tile; and one of
+// One sequence in two parts, the second of which ends with a single query in its tile; and one with
 // documents.
 const AttentionCase kWhole = {1, 193, 1, 1}, kWindow = {1, 140, 2, 1, true, 33};
 // Two sequences of two parts each.
 const AttentionCase kTwo = {2, 150, 2, 1, true};
-// Two sequences to a part, and then one.
+// Two sequences per part, then one.
 const AttentionCase kShort = {3, 33, 4, 2, true};
 
 }  // namespace
@@ -100,7 +100,7 @@ TEST_CASE("mixes of heads agree with the reference in parts") {
   const AttentionForm of_table = mix(BiasForm::table, MixForm::concat_residual, 20, true, true);
   const AttentionForm of_sums = mix(BiasForm::difference, MixForm::concat, 4, true, true);
   const AttentionForm of_fire = mix(BiasForm::fire, MixForm::add_residual, 8, true, false);
-  // Whose db do not sum to zero.
+  // Its db do not sum to zero.
   AttentionForm of_sticks = mix(BiasForm::table, MixForm::add_residual, 8, false, false);
   of_sticks.normalizer = stick_breaking();
   compare_content<DeviceBf16>(0, kWindow, of_sticks);

@@ -1,4 +1,4 @@
-// The kernels of one query of each text on the engine, whose keys are divided among blocks.
+// The decode kernels on the engine: one query per sequence, with its keys divided among blocks.
 
 #include "kernels/attention_decode.h"
 
@@ -12,8 +12,8 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// Two or three pieces of keys, or parts of them; query heads of a key head that blocks take at
-/// once, alone or in turns.
+/// Two or three pieces of keys, the last one possibly partial. Blocks take the query heads of a key
+/// head together, alone or in turns.
 AttentionCase decode_case(size_t n) {
   constexpr int kHeadsOfKey[] = {1, 2, 4, 3, 5};
   AttentionCase c = {1 + static_cast<int>(n % 2), 130 + static_cast<int>(n % 3) * 120};
@@ -67,13 +67,14 @@ TEST_CASE("keys of one query in pieces agree with the reference for every normal
 }
 
 TEST_CASE("of more keys than pieces take at the least a piece has more") {
-  // Values are the key's number and 1, keys of equal logits but for three: their means are known.
+  // Values are the key's number and 1. All keys but three have equal logits, so the means are
+  // known.
   constexpr int kD = 16;
   for (const int T : {kernels::kDecodePieces * kernels::kDecodeKeys + 1, 40000}) {
     INFO(T << " keys");
     REQUIRE(kernels::attention_decode_pieces(T) == kernels::kDecodePieces);
     std::vector<float> k(static_cast<size_t>(T) * kD), v(k.size()), q(kD);
-    q[0] = 4;  // and sqrt(D) divides
+    q[0] = 4;  // the logit is divided by sqrt(D)
     const int large[] = {0, T / 2, T - 1};
     for (const int j : large) k[static_cast<size_t>(j) * kD] = 12;
     double sum = 0, weights = 0;
@@ -109,7 +110,7 @@ TEST_CASE("of more keys than pieces take at the least a piece has more") {
     const Doubles means = doubles(out);
     CHECK(std::abs(means[0] - sum / weights) < sum / weights * kRoundoff<DeviceBf16>);
     CHECK(means[1] == 1);
-    // Sums in fp32 of as many weights as a lane has, and 2^x and log2 to 2^-22.
+    // fp32 sums of as many weights as a lane has; 2^x and log2 are accurate to 2^-22.
     CHECK(std::abs(doubles(level)[static_cast<size_t>(T - 1)] - std::log(weights)) < 1e-5);
   }
 }

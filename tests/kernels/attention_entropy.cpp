@@ -1,4 +1,4 @@
-// The entropy of attention's rows on the engine against fp64, and scales from it.
+// The entropy of attention's rows on the engine, compared with fp64, and scales from it.
 
 #include "kernels/attention_entropy.h"
 
@@ -9,7 +9,7 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// From the engine's own inputs, dense: rows of p by definition.
+/// From the engine's inputs, with dense rows of p by the definition.
 template <class A>
 Doubles dense_entropy(const AttentionCase& c, int D, const AttentionValues& x,
                       const AttentionForm& form) {
@@ -72,7 +72,8 @@ template <class A>
 void compare_entropy(const AttentionCase& c, int D, const AttentionForm& form) {
   INFO(text_of(c, D, form));
   const AttentionValues x = attention_values<A>(c, D);
-  // Logits of size 5 with sums of D terms, then of T: 16 roundings of the larger of H and 1.
+  // Logits of size 5 are sums of D terms, then come sums of T: 16 roundings of the larger of H and
+  // 1.
   check_close(entropy_on_engine<A>(c, D, x, form), dense_entropy<A>(c, D, x, form),
               [](size_t) { return 64 * 0x1p-24; });
 }

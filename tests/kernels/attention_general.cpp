@@ -1,5 +1,5 @@
-// The general attention kernels on the CPU engine, and the plain ones of every normalizer, against
-// the fp64 reference backend.
+// The general attention kernels on the CPU engine, and the plain kernels of every normalizer,
+// compared with the fp64 reference backend.
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
@@ -16,29 +16,32 @@ double alpha_of(const AttentionForm& form) {
   return form.normalizer.kind == NormalizerKind::entmax ? form.normalizer.alpha : 1;
 }
 
-/// Roundings to bf16 on the way: p and out, or p and dv; dz and the gradient for dq and dk, and
-/// those of entmax are u (dP - D) with u up to twice p's size; sums of dz are fp32. The level is
-/// fp32 all the way, but for what a relative bias has of r: 16 bits.
+/// Rounding to bf16:
+/// - out: p and out; dv: p and dv;
+/// - dq and dk: dz and the gradient. For entmax, dz = u (dP - D), where u is up to twice as large
+///   as p.
+///
+/// Sums of dz are fp32. lse is fp32 throughout, except that a relative bias reads r with 16 bits.
 double general_tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const double of_u = alpha_of(form) > 1 ? 2 : 1;
-  // D of the few keys of topk is <dO, out>, which its rounding is a part of. dt has it times the
-  // mean of s + b of the row's largest: both are of a size where b is made of q and k too.
+  // For topk's few keys, D is <dO, out>, with out's rounding error. dt has it times the mean of s +
+  // b at the row's largest logits. Both are large where b also comes from q and k.
   const bool both = form.bias == BiasForm::relative && form.scale_bias;
   const double of_topk = name == "dscale" && both ? 2 : 1;
   const double of_d = form.normalizer.kind == NormalizerKind::topk ? of_topk : 0;
   return (name == "out" || name == "dv" ? 2 : 2 * of_u + of_d) * kBf16;
 }
 
-/// Of fp32. Of entmax a rounding of a root is 1 / (alpha - 1) of them in its weight, and u = p^(2 -
-/// alpha) has as many again. Above alpha 2 a key that a rounding u of its logit takes into the
-/// support has a weight of u^(1 / (alpha - 1)).
+/// In fp32. For entmax, an error in a root is 1 / (alpha - 1) times as large in its weight, and as
+/// much again in u = p^(2 - alpha). Above alpha 2, a key that enters the nonzero keys by a rounding
+/// error u of its logit has weight u^(1 / (alpha - 1)).
 double plain_tolerance(const AttentionForm& form) {
   const double a = alpha_of(form) - 1;
   return a == 0 ? 4e-6 : a <= 1 ? 1.2e-5 : 8 * std::pow(kF32, 1 / a);
 }
 
-/// Where a rounding moves a key into the support nothing bounds the gradients in bf16.
+/// If rounding moves a key into the nonzero keys, bf16 gradients have no error bound.
 bool bounded(const std::string& name, const AttentionForm& form) {
   return alpha_of(form) <= 2 || name == "out" || name == "lse";
 }
@@ -62,8 +65,8 @@ void compare_general(const AttentionCase& c, int D, const AttentionForm& form) {
   compare_general(c, D, form, attention_values<DeviceBf16>(c, D));
 }
 
-/// f(form, number) for forms of logit with a normalizer that takes it, a fourth of them but for the
-/// long tests; the named ones first, so that their cases stay theirs.
+/// Calls f(form, number) for logit forms with each normalizer that takes them; one in four without
+/// the long tests. Named forms come first, so that their cases do not change.
 template <class F>
 void for_forms(const F& f) {
   size_t n = 0;
@@ -153,16 +156,18 @@ TEST_CASE("with general kernels too rows that see one key have gradients that ar
 }
 
 TEST_CASE("tiles without weight are marked, and neither searched again nor read") {
-  // A bias that falls by 3 a key: rows reach a few keys, and 9 of 10 tiles of 640 keys are dead.
+  // The bias falls by 3 per key. Rows reach a few keys, and 9 of 10 tiles of the 640 keys have no
+  // weight.
   const AttentionCase c = {1, 640, 1, 1};
   AttentionValues x = attention_values<DeviceBf16>(c, 16);
   for (size_t d = 0; d < x.table.size(); ++d) x.table[d] = -3 * static_cast<double>(d);
   for (const NormalizerForm& normalizer : {entmax(1.5), topk(4)}) {
     const AttentionForm form = {BiasForm::table, false, false, 0, normalizer, false};
     AttentionArrays<DeviceBf16> arrays(c, 16, x, form);
-    // At D 16 four warps take 32 products for a tile of logits, and as many to multiply one. The
-    // triangle has 55 tiles, of which 19 are live. Two passes see all, later ones and the last what
-    // is live; so does the backward pass, which forms logits and dP three times for three products.
+    // At D 16, four warps take 32 MMAs per tile of logits, and as many to multiply one. The
+    // triangle has 55 tiles, 19 of them nonzero. Two passes visit all; later passes and the last
+    // visit the nonzero ones. So does the backward pass, which forms logits and dP three times, for
+    // three products.
     constexpr int64_t kOne = 32, kAll = 55, kLive = 19, kPasses = 12;
     engine::counters() = {};
     REQUIRE(kernels::attention_forward(arrays.forward(), nullptr).ok());
@@ -173,7 +178,7 @@ TEST_CASE("tiles without weight are marked, and neither searched again nor read"
     const std::vector<int32_t> live = arrays.live();
     REQUIRE(live.size() == 40);
     for (size_t group = 0; group < live.size(); ++group) {
-      // 16 rows reach no further than 10 keys back.
+      // 16 rows reach at most 10 keys back.
       const int own = static_cast<int>(group) / 4;
       const int before = group % 4 == 0 && own > 0 ? 1 << (own - 1) : 0;
       CHECK((live[group] & ~(1 << own | before)) == 0);
@@ -185,7 +190,7 @@ TEST_CASE("tiles without weight are marked, and neither searched again nor read"
 TEST_CASE("rows may prefer more keys than the lane that has them can list") {
   const AttentionCase c = {1, 288, 2, 1};
   AttentionValues x = attention_values<DeviceBf16>(c, 16);
-  for (size_t n = 0; n < x.table.size(); ++n) {  // two of eight keys: with i % 8 = 1 of one lane
+  for (size_t n = 0; n < x.table.size(); ++n) {  // two of eight keys, all in one lane: i % 8 = 1
     if (n % static_cast<size_t>(c.T) % 8 < 2) x.table[n] += 6;
   }
   for (const NormalizerForm& normalizer : {topk(32), topk(20), entmax(1.5), entmax(2)}) {
@@ -215,7 +220,7 @@ TEST_CASE("a logit that is not a number makes its row so, with every normalizer"
   for (const NormalizerForm& normalizer : every_normalizer()) {
     const AttentionForm form = {BiasForm::none, false, false, 0, normalizer, false};
     const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
-    // A key has weight from its own row on, or in the rows behind it.
+    // A key has weight from its own row on, or from the row after it.
     const size_t row = traits_of(normalizer.kind).own_key ? 20 : 21;
     CHECK(std::isfinite(found.at("out")[16 * (row - 1)]));
     CHECK(std::isnan(found.at("out")[16 * row]));
@@ -228,7 +233,7 @@ TEST_CASE("what rows of stick-breaking carry takes memory that grows as the sequ
   CHECK(kernels::attention_carried_heads(1, 64, 2, 1) == 1);
   CHECK(kernels::attention_carries(8, 16384, 12, 12) ==
         8 * kernels::attention_carries(8, 2048, 12, 12));
-  // More heads than are taken at a time.
+  // More heads than the kernel takes at a time.
   compare_general({70, 65, 4, 2}, 16, {BiasForm::table, false, false, 0, stick_breaking(), false});
 }
 

@@ -1,5 +1,5 @@
-// What the mutants of the general attention kernels are judged by (see mutants.py): small enough to
-// run once for each of them.
+// The tests that judge mutants of the general attention kernels (see mutants.py). They are small
+// enough to run once per mutant.
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
@@ -36,15 +36,14 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     compare_mutant(whole, of_whole, form);
   }
   compare_mutant(whole, of_whole, {BiasForm::difference, true, false, 0, entmax(2), false});
-  // Rows that prefer the first of their keys: tiles that later rows of a block alone give weight
-  // to.
+  // Rows prefer their first keys: only the later rows of a block give weight to some tiles.
   AttentionValues rising = of_window;
   for (size_t n = 0; n < rising.table.size(); ++n) {
     rising.table[n] = 3 * static_cast<double>(n % static_cast<size_t>(window.T));
   }
   compare_mutant(window, rising, {BiasForm::table, false, false, 0, entmax(1.5), false});
-  // Rows with little to choose from nearby: what is far below their largest logit has half of the
-  // weight, in tiles of its own.
+  // Nearby logits are nearly equal. Keys far below the largest logit have half of the weight, in
+  // separate tiles.
   const AttentionCase far = {1, 300, 2, 1};
   AttentionValues flat = attention_values<DeviceBf16>(far, 16);
   for (size_t n = 0; n < flat.table.size(); ++n) {
@@ -55,7 +54,7 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     if (n % 64 < 32) flat.qkv[n] /= 1024;  // q
   }
   compare_mutant(far, flat, {BiasForm::table, false, false, 0, entmax(1.5), false});
-  // Rows that prefer two of eight keys, all of one lane: more than it can list.
+  // Rows prefer two of eight keys, all in one lane: more than the lane can list.
   const AttentionCase many = {1, 288, 1, 1};
   AttentionValues crowded = attention_values<DeviceBf16>(many, 16);
   for (size_t n = 0; n < crowded.table.size(); ++n) {
@@ -64,7 +63,7 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
   for (int64_t k : {20, 32}) {
     compare_mutant(many, crowded, {BiasForm::table, false, false, 0, topk(k), false});
   }
-  // Tiles of two words of live bits.
+  // Two words of block mask bits per group of rows.
   const AttentionCase longer = {1, 2064, 1, 1, false, 40};
   compare_mutant(longer, attention_values<DeviceBf16>(longer, 16),
                  {BiasForm::none, false, false, 0, entmax(1.5), false});
@@ -72,7 +71,7 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
   for (size_t n = 0; n < equal.qkv.size(); ++n) {
     if (n % 64 < 32) equal.qkv[n] = 0;  // q
   }
-  // D of equal logits is a mean of dP alone, and dq of zero keys and queries has no size.
+  // With equal logits, D is only a mean of dP. With zero keys and queries, dq has no scale.
   const AttentionForm form = {BiasForm::none, false, false, 0, topk(7), false};
   const Results truth = attention_truth(whole, 16, equal, form);
   const Results found = attention_on_engine<DeviceBf16>(Kernels::general, whole, 16, equal, form);

@@ -1,4 +1,3 @@
-// The fused launchers of attention for one head dimension, BAMTRAIN_HEAD_DIM, compiled for the
-// engine.
+// The fused attention launchers for one head dimension, BAMTRAIN_HEAD_DIM, compiled for the engine.
 
 #include "kernels/attention.cu"

@@ -1,4 +1,4 @@
-// The attention kernels of the last queries of texts on the engine.
+// The attention kernels for the last queries of sequences, on the engine.
 
 #include "kernels/attention_entropy.h"
 #include "kernels/last_queries.h"
@@ -9,7 +9,8 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// Queries that begin within a tile, at one and behind one, and fill none, one or more.
+/// Numbers of queries that begin inside a tile, at its start and after its start, and fill less
+/// than one tile, one, or more.
 constexpr int kRows[] = {1, 70, 64, 7, 130, 33};
 
 AttentionCase last_queries_case(size_t n) {
@@ -80,7 +81,7 @@ TEST_CASE("the entropy of the last queries is that of all of them") {
     in = last.forward().in;
     in.v = {};
     REQUIRE(kernels::attention_entropy(last.by_query.data(), in, nullptr).ok());
-    // Rows one by one, whichever are asked for.
+    // Each row is independent of which rows are requested.
     CHECK(last.written() == last_of(doubles(all), c.B * c.H, c.T, rows));
   }
 }

@@ -1,5 +1,5 @@
-// The launchers of attention that serve every head dimension, compiled for the engine; but for
-// those that mutants.py mutates, which have units of their own.
+// The attention launchers that serve every head dimension, compiled for the engine. Those that
+// mutants.py mutates have separate units.
 
 #include "kernels/attention_dispatch.cu"
 #include "kernels/attention_entropy.cu"

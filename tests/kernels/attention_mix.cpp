@@ -1,5 +1,5 @@
-// Mixes of heads on the engine: on tensor cores and in plain loops, against the fp64 reference
-// backend.
+// Mixes of heads on the engine, with tensor cores and in plain loops, compared with the fp64
+// reference backend.
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
@@ -11,8 +11,8 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// f(form, number) for mixes with a normalizer that takes them, a third of them but for the long
-/// tests.
+/// Calls f(form, number) for mixes with each normalizer that takes them; one in three without the
+/// long tests.
 template <class F>
 void for_mixes(const F& f) {
   size_t n = 0;
@@ -28,21 +28,24 @@ void for_mixes(const F& f) {
   }
 }
 
-/// fp32 but for what tensor cores read: logits and the hidden layer have 16 bits forward; dz of
-/// queries and keys and the layer's gradient 8 backward, and weights what bf16 holds; what belongs
-/// to the bias has gone through three such products.
+/// fp32, except for what tensor cores read:
+/// - forward: logits and the hidden layer with 16 bits;
+/// - backward: dz of queries and keys and the layer's gradient with 8 bits;
+/// - weights in bf16.
+///
+/// The bias's gradients have passed through three such products.
 double mix_tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return 0x1p-15;
-  // Sums over rows whose dz sum to zero: beside two roundings of their factors, two for what of
-  // them does not cancel.
+  // Sums over rows whose dz sum to zero: two roundings of their factors, and two for what does not
+  // cancel.
   const bool network = name == "dw1" || name == "dc1" || name == "dw2" || name == "dc2";
   if (network) return 4 * kBf16;
   const double of_u = form.normalizer.kind == NormalizerKind::entmax ? 2 : 1;
   return (name == "out" || name == "dv" ? 2 : 2 * of_u + 1) * kBf16;
 }
 
-/// Begins of the rows of out, of D numbers, that are those of another support: further from the
-/// truth than twice what roundings make.
+/// The starts of rows of out, with D elements each, that have different nonzero keys: their error
+/// is more than twice that of rounding.
 std::vector<size_t> moved_rows(const Doubles& found, const Doubles& truth, int D) {
   const auto d = static_cast<size_t>(D);
   std::vector<size_t> moved;
@@ -65,8 +68,8 @@ void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form,
   CHECK(engine::counters().ldmatrix_conflicts == 0);
   REQUIRE(found.size() == truth.size());
   if (form.normalizer.kind == NormalizerKind::topk) {
-    // A logit of 16 bits may take another key into the support, where two are as near, a row of
-    // hundreds. Nothing is asked of such rows, and with dout of 0 they give nothing to others.
+    // A logit of 16 bits may select another key where two logits are close, in one row of hundreds.
+    // Such rows are not compared, and their dout is set to 0 so that they do not affect others.
     const std::vector<size_t> moved = moved_rows(found.at("out"), truth.at("out"), D);
     CHECK(moved.size() <= 1 + truth.at("out").size() / static_cast<size_t>(D) / 100);
     for (const size_t row : moved) std::fill_n(&x.dout[row], D, 0.0);
@@ -79,7 +82,8 @@ void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form,
     }
   }
   if (first_weights != 1) {
-    // Of a unit that no key turns off dc1 is 0: compared beside dw1, sums of the same terms.
+    // If no key turns a unit off, its dc1 is 0. Compared together with dw1, whose sums have the
+    // same terms.
     for (Results* r : {&found, &truth}) {
       const Doubles& dw1 = r->at("dw1");
       r->at("dc1").insert(r->at("dc1").end(), dw1.begin(), dw1.end());
@@ -99,7 +103,7 @@ void compare_plain(const AttentionCase& c, int D, const AttentionForm& form) {
   REQUIRE(found.size() == truth.size());
   for (const auto& [name, t] : truth) {
     INFO(name);
-    // Of entmax as in attention_general.cpp.
+    // For entmax, as in attention_general.cpp.
     const bool entmax = form.normalizer.kind == NormalizerKind::entmax;
     CHECK(relative_error(found.at(name), t) < (entmax ? 1.2e-5 : 4e-6));
   }
@@ -113,8 +117,8 @@ TEST_CASE("mixes of heads on tensor cores agree with the reference in every form
   });
 }
 
-// As at a training's begin beside small biases: the layer is lrelu(c1) but for little, and what
-// belongs to w2 is the sum of that little.
+// As at the start of training with small biases: the layer is close to lrelu(c1), and the gradient
+// of w2 sums the small differences.
 TEST_CASE("gradients of a mix are as good where its hidden layer hardly varies") {
   for (const AttentionForm& form : kMixedForms) {
     compare_tiled(kAttentionCases[2], 16, form, 0x1p-10);
@@ -176,7 +180,7 @@ TEST_CASE("mixes of heads that the kernels do not take are refused") {
   refuses(relative, [](auto&) {});
 }
 
-// Shorter sequences have fewer tiles of distances, which are divided among more shares.
+// Shorter sequences have fewer tiles of distances, which are divided into more shares.
 TEST_CASE("sums of mixes have room in the scratch of longer sequences") {
   const int B = 2, H = 12, K = 4, D = 64, hidden = 32;
   const auto floats = [&](int T, bool backward) {

@@ -1,5 +1,5 @@
-// What the mutants of the attention kernels are judged by (see mutants.py): small enough to run
-// once for each of them.
+// The tests that judge mutants of the attention kernels (see mutants.py). They are small enough to
+// run once per mutant.
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
@@ -9,7 +9,7 @@ using namespace bamtrain::test;
 
 TEST_CASE("fused attention kernels of one head dimension agree with the plain ones in every form") {
   for (const AttentionForm& form : kEveryForm) {
-    if (reads_content(bias_of(form.bias))) continue;  // none of the fused kernels'
+    if (reads_content(bias_of(form.bias))) continue;  // not in the fused kernels
     for (const AttentionCase& c :
          {AttentionCase{2, 130, 2, 1}, AttentionCase{1, 161, 2, 1, true, 33}}) {
       INFO(text_of(c, 16, form));

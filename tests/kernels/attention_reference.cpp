@@ -1,4 +1,5 @@
-// The plain attention kernels against the fp64 reference backend, and the fused ones against them.
+// The plain attention kernels, compared with the fp64 reference backend, and the fused ones,
+// compared with the plain ones.
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
@@ -8,8 +9,8 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// fp32: sums of up to 256 products, then of up to 200 rows, errors that do not add up in one
-/// direction. bf16: out is rounded, and enters D_i rounded; then the gradient.
+/// fp32: sums of up to 256 products, then of up to 200 rows, with errors of both signs. bf16: out
+/// is rounded and D_i reads it rounded; then the gradient is rounded.
 template <class A>
 double reference_tolerance(const std::string& name) {
   const double fp32 = 2e-6;

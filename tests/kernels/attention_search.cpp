@@ -1,5 +1,5 @@
-// The search for a row's threshold where weights become bf16: how far from 1 it leaves their sum.
-// One lane has the row, so that no lanes are joined.
+// The search for a row's threshold with bf16 weights: how far their sum is from 1. One lane has the
+// whole row, so lanes are not combined.
 
 #include "kernels/attention_search.cuh"
 
@@ -15,7 +15,7 @@ namespace {
 using test::normal;
 
 struct Sums {
-  double worst = 0;  // the sum of a row's weights less 1
+  double worst = 0;  // a row's sum of weights minus 1
   double passes = 0;
 };
 
@@ -52,8 +52,8 @@ void search_row(Sums& to, const std::vector<float>& z, float alpha) {
   search_row<WeightForm::entmax>(to, z, alpha);
 }
 
-/// Rows of n logits of standard deviation `spread`, the first of which rises from 0 to where it has
-/// all the weight.
+/// Rows of n logits with standard deviation `spread`. The first logit rises from 0 until it has all
+/// the weight.
 Sums search_rows(int n, float spread, float alpha) {
   constexpr int kRows = 60;
   Sums found;
@@ -76,7 +76,7 @@ TEST_CASE("weights of one large logit over many that are nearly equal sum to 1")
         const Sums found = search_rows(n, spread, alpha);
         INFO("alpha " << alpha << ", " << n << " keys of spread " << spread << ": passes "
                       << found.passes);
-        CHECK(std::abs(found.worst) < 0x1p-8);  // a rounding of bf16
+        CHECK(std::abs(found.worst) < 0x1p-8);  // one bf16 rounding
         CHECK(found.passes < 12);
       }
     }

@@ -1,4 +1,4 @@
-// The bias kernels against fp64.
+// The bias kernels, compared with fp64.
 
 #include "kernels/bias.h"
 
@@ -11,7 +11,7 @@ using namespace bamtrain::test;
 
 namespace {
 
-/// `row`: elements from a row to the next, those between being left as they are; 0: O.
+/// `row`: elements from one row to the next, with the elements in between unchanged; 0: O.
 template <class A>
 void check_add(size_t N, size_t O, size_t row = 0) {
   INFO("N " << N << " O " << O << " row " << row);
@@ -56,8 +56,8 @@ void check_sums(size_t N, size_t O, size_t row = 0) {
       size[c] += std::abs(x[r * stride + c]);
     }
   }
-  // A term is rounded at most once per addition in fp32 that its sum passes through: fewer than N +
-  // 40, in the block, among its warps and among the partial sums.
+  // A term is rounded at most once per fp32 addition: fewer than N + 40, in the block, among its
+  // warps and among the partial sums.
   const double roundings = static_cast<double>(N) + 40;
   check_close(sums_of<A>(x, before, N, O, row), truth,
               [&](size_t c) { return roundings * 0x1p-24 * size[c]; });
@@ -101,7 +101,7 @@ TEST_CASE("pieces of a column sum cover all rows and share the work as the shape
       const int64_t rows = kernels::column_sums_rows(N, O);
       const int64_t pieces = kernels::column_sums_pieces(N, O);
       CHECK(pieces * rows >= N);
-      CHECK((pieces - 1) * rows < N);  // none is empty
+      CHECK((pieces - 1) * rows < N);  // no block is empty
       CHECK(rows % 32 == 0);           // no warp reads past its block's rows
     }
   }

@@ -1,4 +1,4 @@
-// Copies between arrays whose rows lie apart, on the engine.
+// Copies between arrays with separate row strides, on the engine.
 
 #include "kernels/copy.h"
 
@@ -15,8 +15,8 @@ using engine::ScopedOptions;
 
 namespace {
 
-/// Sizes of an array, and where it lies in memory: elements before it, and gaps behind the rows of
-/// each dimension but the last.
+/// The sizes of an array and its memory layout: elements before it, and gaps after the rows of each
+/// dimension but the last.
 struct Layout {
   int64_t before = 0, gaps[3] = {};
 
@@ -62,7 +62,7 @@ void check(const int64_t (&shape)[4], const Layout& to, const Layout& from) {
   CHECK(copied.values() == expected);
 }
 
-/// Rows that words of 2 to 16 bytes fit.
+/// Rows that are multiples of words of 2 to 16 bytes.
 template <class T>
 void check_all() {
   for (const engine::Options& o : engine::schedules()) {

@@ -1,4 +1,4 @@
-// The sort of tokens against the standard library's.
+// The sort of tokens, compared with the standard library's.
 
 #include "kernels/counting_sort.cuh"
 

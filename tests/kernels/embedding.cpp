@@ -1,4 +1,4 @@
-// The embedding kernels against fp64.
+// The embedding kernels, compared with fp64.
 
 #include "kernels/embedding.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 using Indices = std::vector<int32_t>;
 
-/// n tokens below V: many of a few, few of most.
+/// n tokens below V: a few are frequent, most are rare.
 Indices skewed(size_t n, size_t V) {
   const Rng rng(3, "tokens");
   Indices x;
@@ -47,7 +47,7 @@ void check_forward(size_t N, size_t C, bool with_positions, float scale = 1) {
   for (size_t i = 0; i < N * C; ++i) {
     double x = scale * table[static_cast<size_t>(tokens[i / C]) * C + i % C];
     if (with_positions) x += extra[static_cast<size_t>(positions[i / C]) * C + i % C];
-    truth.push_back(as<A>(as<float>(x)));  // in fp32, then one rounding
+    truth.push_back(as<A>(as<float>(x)));  // fp32, then one rounding
   }
   CHECK(doubles(out) == truth);
 }
@@ -84,7 +84,7 @@ Gradients backward(const Gradients& before, const Doubles& dout, const Indices& 
   return {doubles(dtable), doubles(dpositions)};
 }
 
-/// table[index[n]] += row n of d, and the sizes of the sums in `size`.
+/// Adds row n of d to table[index[n]], and its absolute values to `size`.
 void add_rows(Doubles& table, Doubles& size, const Doubles& d, const Indices& index, size_t C) {
   size.assign(table.size(), 0);
   for (size_t i = 0; i < table.size(); ++i) size[i] = std::abs(table[i]);
@@ -102,7 +102,8 @@ void check_backward(size_t C, size_t V, const Indices& tokens, size_t T = 0) {
   const Gradients before{normal<float>("dtable", V * C), normal<float>("dpositions", T * C + 4)};
   const Doubles dout = normal<A>("dout", tokens.size() * C);
   const Gradients found = backward<A>(before, dout, tokens, positions, C);
-  // A row passes through at most 63 sums in its piece, then N / 64 / 8 slots of its warp, 8 warps.
+  // A row passes through at most 63 sums in its piece, then N / 64 / 8 slots of its warp, then 8
+  // warps.
   const double u = (64 + static_cast<double>(tokens.size()) / 512 + 10) * 0x1p-24;
   Doubles truth = before.table, size;
   add_rows(truth, size, dout, tokens, C);
@@ -144,7 +145,7 @@ TEST_CASE("runs of one token end and begin at and beside the borders of pieces")
     for (const size_t second : {1, 63, 64, 65, 128, 300}) {
       Indices tokens(first, 4);
       tokens.insert(tokens.end(), second, 9);
-      tokens.insert(tokens.end(), 3, 5);  // lies between them once sorted
+      tokens.insert(tokens.end(), 3, 5);  // sorts between the two runs
       check_backward<float>(8, 12, tokens);
     }
   }
@@ -172,27 +173,27 @@ TEST_CASE("every token of the largest table has its own row") {
 
 TEST_CASE("the table's gradient is scaled, that of the positions is not") {
   const size_t C = 16, V = 3, T = 5;
-  for (const size_t N : {40, 700}) {  // runs within a piece, and across several
+  for (const size_t N : {40, 700}) {  // runs inside a piece, and across several
     const Indices tokens = skewed(N, V), positions = embedding_positions(N, T);
     const Gradients zero{Doubles(V * C, 0), Doubles(T * C + 4, 0)};
     const Doubles dout = normal<float>("dout", N * C);
     const Gradients plain = backward<float>(zero, dout, tokens, positions, C);
     const Gradients scaled = backward<float>(zero, dout, tokens, positions, C, 4);
     for (size_t i = 0; i < plain.table.size(); ++i) {
-      CHECK(scaled.table[i] == 4 * plain.table[i]);  // exact, as the factor is
+      CHECK(scaled.table[i] == 4 * plain.table[i]);  // exact for this factor
     }
     CHECK(scaled.positions == plain.positions);
   }
 }
 
 TEST_CASE("rows of equal tokens are added in their order") {
-  // 2^24 + 1 + 1 is 2^24 in fp32 from the left, and 2^24 + 2 from the right.
+  // In fp32, 2^24 + 1 + 1 is 2^24 from left to right, and 2^24 + 2 from right to left.
   const Gradients before{Doubles(16, 0), Doubles(8, 0)};
   const auto sum_of = [&](const Doubles& rows) {
     Doubles dout;
     Indices tokens;
     for (double x : rows) {
-      for (const bool other : {true, false}) {  // of other tokens between them
+      for (const bool other : {true, false}) {  // with other tokens in between
         dout.insert(dout.end(), 8, other ? 1 : x);
         tokens.push_back(other ? 0 : 1);
       }

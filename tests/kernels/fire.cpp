@@ -1,5 +1,5 @@
-// FIRE's segments and their gradients on the engine against the formulas of priors/fire.h on the
-// host, which tests/priors/fire.cpp holds against the network itself.
+// FIRE's segments and their gradients on the engine, compared with the formulas of priors/fire.h on
+// the host. tests/priors/fire.cpp compares those with the network itself.
 
 #include "kernels/fire.h"
 
@@ -19,9 +19,9 @@ struct FireCase {
 constexpr FireCase kFireCases[] = {
     {1, 1, 1, 0.1, 1}, {2, 3, 65, -0.3, -1.2}, {3, 12, 700, 0.1, 0.01}};
 constexpr double kL0 = 40.5;
-constexpr float kFireBefore = 0.125f;  // what gradients hold before a backward pass
+constexpr float kFireBefore = 0.125f;  // initial value of gradients
 
-/// Gradients, or parameters: c, m, w1, b1, w2, b2.
+/// Gradients or parameters: c, m, w1, b1, w2, b2.
 using Theta = std::vector<Doubles>;
 
 Theta parameters(const FireCase& c) {
@@ -33,7 +33,7 @@ Theta parameters(const FireCase& c) {
              normal<float>("w2", H * kFireHidden),
              normal<float>("b2", H)};
   t[2][5] = 0;                           // no kink
-  t[2][7] = t[2][6], t[3][7] = t[3][6];  // two at the same place
+  t[2][7] = t[2][6], t[3][7] = t[3][6];  // two in the same place
   return t;
 }
 FireParameters of_host(const Theta& t, const FireCase& c) {
@@ -106,7 +106,7 @@ struct FireRun {
   }
 };
 
-/// One rounding to fp32 of what was summed in fp64.
+/// Allows one rounding to fp32 of an fp64 sum.
 void check_rounded(const Doubles& found, const Doubles& truth) {
   check_close(found, truth, [&](size_t n) { return 0x1p-24 * std::abs(truth[n]) + 1e-10; });
 }

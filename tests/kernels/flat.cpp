@@ -1,4 +1,4 @@
-// Passes over flat arrays on the engine.
+// Passes over flat arrays, on the engine.
 
 #include "kernels/flat.h"
 
@@ -22,7 +22,7 @@ using engine::ScopedOptions;
 
 namespace {
 
-constexpr size_t kFlatTile = 4096;  // elements of a block
+constexpr size_t kFlatTile = 4096;  // elements per block
 const size_t kSizes[] = {
     0, 1, 3, 4, 255, kFlatTile - 1, kFlatTile, kFlatTile + 1, 3 * kFlatTile + 1234};
 
@@ -44,7 +44,7 @@ double squared_norm(const GlobalArray<float>& x) {
 void compare_squared_norm(const std::vector<float>& x) {
   long double sum = 0;
   for (float v : x) sum += static_cast<long double>(v) * static_cast<long double>(v);
-  // A product of fp32 is exact in fp64; no element passes through more than 600 additions: 16 of a
+  // Products of fp32 are exact in fp64. No element passes through more than 600 additions: 16 of a
   // tile times the block's tiles, the warps' and the blocks'.
   CHECK(std::abs(squared_norm(GlobalArray<float>(x)) - static_cast<double>(sum)) <=
         600 * 0x1p-53 * static_cast<double>(sum));
@@ -88,7 +88,7 @@ TEST_CASE("convert rounds like the host, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);
     std::vector<float> x = flat_normal("x", n);
-    // Halfway to an even and to an odd neighbour, past the largest bf16, zero of either sign.
+    // Halfway to an even and to an odd neighbour, beyond the largest bf16, zero of either sign.
     const float special[] = {0x1.01p0f, 0x1.03p0f, std::numeric_limits<float>::max(), -0.0f,
                              INFINITY};
     for (size_t i = 0; i < n && i < 5; ++i) x[n - 1 - i] = special[i];

@@ -1,4 +1,4 @@
-// Numbers of rows from gates on the engine against fp64: logit scales of kind adaptive.
+// Per-row numbers from gates on the engine, compared with fp64: logit scales of kind adaptive.
 
 #include "kernels/gated_rows.h"
 
@@ -25,7 +25,7 @@ constexpr GatedCase kGatedCases[] = {{1, 1, 1},
                                      {3, 4, 257, false, 2, 4, 0},
                                      {2, 2, 700, true, 0, 16, 7}};
 
-constexpr float kGatedBefore = 0.125f;  // what dbias holds before a backward pass
+constexpr float kGatedBefore = 0.125f;  // initial value of dbias
 constexpr double kDelta = 0.5, kG = 1.5;
 
 template <class A>
@@ -48,7 +48,7 @@ struct GatedRun {
     GlobalArray<A> on_dgates(elements<A>(Doubles(gates.size(), 7)));
     GlobalArray<double> scratch(static_cast<size_t>(kernels::gated_rows_scratch(
         static_cast<int64_t>(c.B), static_cast<int64_t>(c.H), static_cast<int64_t>(c.T))));
-    std::deque<GlobalArray<float>> on_bias, on_dbias;  // they stay where they are
+    std::deque<GlobalArray<float>> on_bias, on_dbias;  // deques keep addresses stable
     for (int k = 0; k < 2; ++k) {
       bias[k] = c.bias ? normal<float>(k == 0 ? "beta" : "gamma", c.H) : Doubles(c.H, 0);
       on_bias.emplace_back(elements<float>(bias[k]));
@@ -82,7 +82,7 @@ struct GatedRun {
   }
 };
 
-/// t at gates u and w of a row that sees n keys.
+/// t for gates u and w, in a row that sees n keys.
 double t_of(double u, double w, double n) {
   return kDelta + std::log(1 + std::exp(u)) * std::pow(std::log(n + 1), kG * std::tanh(w));
 }
@@ -113,7 +113,7 @@ void check(const GatedCase& c) {
       }
     }
   }
-  // One rounding when it is stored; the differences are good to 1e-9 of t.
+  // One rounding when stored; the finite differences are accurate to 1e-9 of t.
   check_close(r.scale, scale, [&](size_t n) { return 0x1p-24 * (1 + 1e-6) * scale[n]; });
   check_close(r.dgates, dgates, [&](size_t n) {
     return kRoundoff<A> * (1 + 1e-6) * std::abs(dgates[n]) + 1e-9 * size[n] + 1e-30;
@@ -182,7 +182,7 @@ TEST_CASE("adaptive scales of sizes and arrays that they do not take are refused
   CHECK(refused([](auto&, auto& g) { g.drows = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.dbias[0] = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.scratch = nullptr; }));
-  // Without a bias neither is read.
+  // Without a bias, neither is read.
   CHECK_FALSE(refused([](auto& in, auto& g) {
     in.bias[0] = in.bias[1] = nullptr;
     g.dbias[0] = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Cases of the kernels that are about the last queries of texts, against the rows of the fp64
-// reference: what lies before those in arrays by query is not there, or garbage that stays.
+// Cases of the kernels for the last queries of sequences, compared with rows of the fp64 reference.
+// In arrays by query, earlier rows are missing, or garbage that must not change.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace bamtrain::test {
 inline constexpr float kUntouched = -123;
 inline constexpr int32_t kGarbage = std::numeric_limits<int32_t>::min();
 
-/// Of values (outer, T, size) the last rows.
+/// The last rows of values (outer, T, size).
 template <class T>
 std::vector<T> last_of(const std::vector<T>& all, int outer, int of, int rows) {
   const size_t size = all.size() / static_cast<size_t>(outer * of);
@@ -27,7 +27,7 @@ std::vector<T> last_of(const std::vector<T>& all, int outer, int of, int rows) {
   return out;
 }
 
-/// As many as `all` (outer, T) has, `fill` but for the last rows.
+/// A copy of `all` (outer, T) in which all but the last rows are `fill`.
 template <class T>
 std::vector<T> with_garbage(std::vector<T> all, int outer, int of, int rows, T fill) {
   for (int n = 0; n < outer; ++n) {
@@ -36,7 +36,7 @@ std::vector<T> with_garbage(std::vector<T> all, int outer, int of, int rows, T f
   return all;
 }
 
-/// The inputs of a case whose queries are its last ones.
+/// The inputs of a case that has only the last queries.
 template <class A>
 struct LastArrays {
   const AttentionCase& c;
@@ -74,7 +74,7 @@ struct LastArrays {
     return f;
   }
 
-  /// Of what was written by query the last rows; all others must be as they were.
+  /// The last rows of the array written by query. Checks that all other rows are unchanged.
   Doubles written() const {
     const Doubles all = doubles(by_query), last = last_of(all, c.B * c.H, c.T, rows);
     const auto untouched = std::count(all.begin(), all.end(), double{kUntouched});
@@ -102,16 +102,16 @@ struct LastArrays {
   }
 };
 
-/// Roundings to bf16 of p and out; of plain loops those of sums in fp32, an entmax weight with
-/// 1 / (alpha - 1) of its root's (tests of all queries: attention_general.cpp).
+/// bf16: rounding of p and out. Plain loops: rounding of fp32 sums; an entmax weight has 1 / (alpha
+/// - 1) times the error of its root. For all queries, see attention_general.cpp.
 template <class A>
 double tolerance(const AttentionForm& form) {
   if constexpr (!std::is_same_v<A, float>) return 2 * kRoundoff<DeviceBf16>;
   return form.normalizer.kind == NormalizerKind::entmax ? 1.2e-5 : 4e-6;
 }
 
-/// Of x - y. A level of one row may be much smaller than the logits it is made of: its error is
-/// compared with the levels of all.
+/// The root mean square of x - y. A single row's lse may be much smaller than the logits it comes
+/// from, so its error is compared with the lse of all rows.
 inline double root_mean_square(const Doubles& x, const Doubles& y = {}) {
   double sum = 0;
   for (size_t n = 0; n < x.size(); ++n) {
@@ -136,7 +136,7 @@ void compare(Launcher<A> launch, const AttentionCase& c, int D, const AttentionF
   CHECK(relative_error(doubles(last.out), last_of(truth.at("out"), c.B, c.T, rows)) <
         tolerance<A>(form));
   if (!saves_level(form.normalizer.kind)) return;
-  // fp32 all the way, but for what a relative bias has of r: 16 bits.
+  // fp32 throughout, except that a relative bias reads r with 16 bits.
   const bool relative = form.bias == BiasForm::relative && !std::is_same_v<A, float>;
   const Doubles& levels = truth.at("lse");
   CHECK(root_mean_square(last.written(), last_of(levels, c.B * c.H, c.T, rows)) <

@@ -1,4 +1,4 @@
-// Cross entropy on the engine against fp64.
+// Cross entropy on the engine, compared with fp64.
 
 #include "kernels/loss.h"
 
@@ -22,10 +22,10 @@ using kernels::CrossEntropy;
 namespace {
 
 constexpr size_t kLossTile = 8192,
-                 kKept = 3 * kLossTile;  // logits: where the kernel changes its ways
+                 kKept = 3 * kLossTile;  // logits: the kernel switches its method here
 
-/// Rows of logits and their targets. Rows in memory are `padding` elements longer than they must
-/// be, and what lies past V is NaN.
+/// Rows of logits and their targets. Rows in memory are `padding` elements longer than necessary,
+/// and elements past V are NaN.
 struct Problem {
   std::vector<std::vector<float>> logits;
   std::vector<int32_t> targets;
@@ -53,7 +53,7 @@ Problem normal_problem(size_t R, size_t V, double deviation, size_t padding = 0)
 
 struct LossResults {
   std::vector<float> losses;
-  std::vector<std::vector<double>> dlogits;  // rows with their padding
+  std::vector<std::vector<double>> dlogits;  // rows including their padding
   bool operator==(const LossResults&) const = default;
 };
 
@@ -114,7 +114,8 @@ std::vector<float> losses_alone(const Problem& p) {
   return losses.values();
 }
 
-/// The worst errors of a row's loss and gradient, as fractions of what is allowed.
+/// Checks the worst errors of a row's loss and gradient, as fractions of the allowed error.
+///
 /// A loss: 1e-6 max(1, loss), see loss.cu. A probability: 2^-22 and 2^-23 of its exponential, 2^-24
 /// |d| of d = z - highest, 1e-6 of the sum, 2^-22 of the factor and the product; then its rounding
 /// to A. Exponentials below 2^-126 are zero.
@@ -200,22 +201,23 @@ TEST_CASE("cross entropy keeps its accuracy where rows are hard") {
     p.logits.push_back(row);
     p.targets.push_back(static_cast<int32_t>(target));
   };
-  // The largest error by the bound of loss.cu: rounding of like terms adds up.
+  // The largest error by the bound of loss.cu: equal terms have equal rounding errors, which add
+  // up.
   add_row([](size_t v) { return v == 70000 ? 0.3 : -10.9; }, 70000);
   add_row([](size_t) { return 0.7; }, 0);
-  // The highest logit so far changes with every tile, and every thread's with it.
+  // The running maximum changes with every tile, as does that of every thread.
   add_row([](size_t v) { return 1e-4 * static_cast<double>(v); }, V - 1);
   add_row([](size_t v) { return -1e-4 * static_cast<double>(v); }, 5);
-  // Far from zero, far apart, and a target that exp cannot tell from zero.
+  // Far from zero, far apart, and a target whose exp is close to zero.
   add_row([](size_t v) { return 10000 + static_cast<double>(v % 7); }, 3);
   add_row([](size_t v) { return v == 100 ? 3e4 : -3e4; }, 101);
   compare<float>(p, run<float>(p));
 }
 
 TEST_CASE("what d log2(e) loses in rounding is put back") {
-  // d = -11.25 is exact and rounds its product almost as badly as can be: 2^x alone gives a loss
-  // that is 5e-7 off. What remains, of one sign throughout: 2^-24 (the engine's 2^x), 2^-23 and
-  // 4 * 2^-24 of the sum's share 0.63, and 2^-24 of the loss.
+  // d = -11.25 is exact, and its product has nearly the worst rounding error: 2^x alone gives a
+  // loss that is 5e-7 off. The remaining errors, all of one sign: 2^-24 (the engine's 2^x), 2^-23
+  // and 4 * 2^-24 of the sum's share 0.63, and 2^-24 of the loss.
   Problem p;
   p.logits.emplace_back(size_t{1} << 17, -11.0f);
   p.logits[0][9] = 0.25f;

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of prior tables and of scale rows share.
+// Helpers shared by the tests of prior tables and of scale rows.
 
 #include <string>
 #include <vector>
@@ -10,9 +10,9 @@
 namespace bamtrain::test {
 
 constexpr double kFp32 = 0x1p-24;  // unit roundoff
-constexpr float kBefore = 0.125f;  // what gradients hold before a backward pass
+constexpr float kBefore = 0.125f;  // initial value of gradients
 
-/// Normal numbers of deviation 0.5.
+/// Normal numbers of standard deviation 0.5.
 inline std::vector<float> drawn(const std::string& stream, size_t n) {
   const Rng rng(9, stream);
   std::vector<float> x(n);
@@ -20,7 +20,7 @@ inline std::vector<float> drawn(const std::string& stream, size_t n) {
   return x;
 }
 
-/// Doubles and the pointers to them that the registries' functions take.
+/// Doubles, and the pointers to them that the registries' functions take.
 struct Pointed {
   std::vector<std::vector<double>> values;
   std::vector<const double*> read;

@@ -1,5 +1,5 @@
-// Every planted fault of mutants.py is noticed under the checker, by attention_mutant.cpp or one
-// beside it, and none is in the originals. The programs, one per mutant, lie in the folder
+// attention_mutant.cpp or a similar program detects every planted fault of mutants.py under the
+// checker, and reports nothing in the originals. The programs, one per mutant, are in the folder
 // $BAMTRAIN_MUTANTS; their names are in $BAMTRAIN_NAMES.
 
 #include <sys/wait.h>
@@ -22,13 +22,13 @@ std::string variable(const char* name) {
   return value;
 }
 
-/// How the program ends that stops at its first failure: its exit status, or -1.
+/// Runs a program up to its first failure. Returns its exit status, or -1.
 int exit_status(const std::string& program) {
   const int status = std::system(("'" + program + "' --abort > /dev/null 2>&1").c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The programs' ends, of as many at a time as there are processors.
+/// The programs' exit statuses. Runs as many at a time as there are processors.
 std::vector<int> exit_statuses(const std::vector<std::string>& programs) {
   std::vector<int> found(programs.size());
   std::atomic<size_t> next = 0;

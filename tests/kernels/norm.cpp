@@ -1,4 +1,4 @@
-// The norm kernels against fp64.
+// The norm kernels, compared with fp64.
 
 #include "kernels/norm.h"
 
@@ -40,7 +40,7 @@ struct NormResults {
   Doubles sum, y, stats, dsum, dweight, dbias;
 };
 
-/// The definitions in fp64, from a sum that is rounded to A.
+/// The definitions in fp64, applied to a sum rounded to A.
 template <class A>
 NormResults truth_of(const NormCase& c, const NormInputs& in) {
   NormResults r{in.residual, Doubles(c.N * c.C), Doubles(2 * c.N), in.dsum, in.dweight, in.dbias};
@@ -123,8 +123,8 @@ void check(const NormCase& c, bool in_place) {
   const NormInputs in = inputs_of<A>(c);
   const NormResults truth = truth_of<A>(c, in), found = on_engine<A>(c, in, in_place);
   CHECK(found.sum == truth.sum);  // one sum in fp32, one rounding
-  // Sums over a row: kOctets 8 terms in a thread, then at most 13 in turn: 45 roundings, for
-  // values of about 2.5 that are squared; all that follows is some ten operations more.
+  // Sums over a row: kOctets 8 terms per thread, then at most 13 in sequence. That is 45 roundings,
+  // for squares of values of about 2.5; the rest is about ten operations.
   const double row = 64 * 0x1p-24, u = kRoundoff<A>;
   check_close(found.stats, truth.stats, [&](size_t) { return 3 * row; });
   check_close(found.y, truth.y, [&](size_t i) {
@@ -132,8 +132,8 @@ void check(const NormCase& c, bool in_place) {
   });
   check_close(found.dsum, truth.dsum,
               [&](size_t i) { return 8 * row + u * std::abs(truth.dsum[i]); });
-  // Sums over N rows of products of about 1, of which a block adds at most 32 in turn or N / 512,
-  // then 8 groups, then the slots, 16 at a time.
+  // Sums over N rows of products of about 1. A block adds at most 32 in sequence, or N / 512, then
+  // 8 groups, then the slots, 16 at a time.
   const double rows = std::sqrt(static_cast<double>(c.N)) * 4 + 8;
   check_close(found.dweight, truth.dweight, [&](size_t) { return rows * row; });
   if (c.bias) {
@@ -194,7 +194,7 @@ TEST_CASE("slots of the weights' gradients cover all rows and none is empty") {
     CHECK(pieces * rows >= N);
     CHECK((pieces - 1) * rows < N);
     CHECK(pieces <= 512);
-    CHECK(rows % 8 == 0);  // all groups of warps go round equally often
+    CHECK(rows % 8 == 0);  // all groups of warps have equally many rounds
   }
 }
 

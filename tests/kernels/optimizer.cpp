@@ -1,4 +1,4 @@
-// The optimizer's pass on the engine against the CPU backend and fp64.
+// The optimizer's pass on the engine, compared with the CPU backend and fp64.
 
 #include "kernels/optimizer.h"
 
@@ -21,7 +21,7 @@ using kernels::OptimizerScalars;
 
 namespace {
 
-constexpr size_t kBlock = 1024;  // elements of a block
+constexpr size_t kBlock = 1024;  // elements per block
 constexpr double kFactor = 0.37;
 
 OptimizerStep step_of(OptimizerKind kind, int64_t step) {
@@ -33,7 +33,7 @@ OptimizerStep step_of(OptimizerKind kind, int64_t step) {
   s.rule.beta2 = 0.95;
   s.rule.eps = 1e-8;
   s.weight_decay = 2;
-  s.rule.minimum = -1.5;  // what some weights of state_of() pass
+  s.rule.minimum = -1.5;  // some weights of state_of() are below it
   s.rule.maximum = 1.25;
   return s;
 }
@@ -67,8 +67,8 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// `offset`: elements from an address aligned to 16 bytes to each array's first, `copy_offset` more
-/// to the copy's. What lies before and after the range must not change.
+/// Runs one step. Each array begins `offset` elements after an address aligned to 16 bytes, the
+/// copy `copy_offset` more. Checks that elements outside the range do not change.
 Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool copy,
                  size_t copy_offset = 0, double factor = kFactor) {
   constexpr float kMark = 1234.5f;
@@ -116,7 +116,7 @@ State on_cpu(State s, const OptimizerStep& step) {
   return s;
 }
 
-/// Largest error of the step in w, over what fp32 allows.
+/// The step's largest error in w, relative to what fp32 allows.
 double worst_error(const State& before, const State& after, const OptimizerStep& step) {
   const OptimizerFactors f = optimizer_factors(step);
   double worst = 0;
@@ -128,8 +128,8 @@ double worst_error(const State& before, const State& after, const OptimizerStep&
         f.step_size * (f.adaptive ? m / (std::sqrt(v) * f.v_scale + step.rule.eps) : m);
     const double w = std::clamp(before.w[i] - f.decay * before.w[i] - change, step.rule.minimum,
                                 step.rule.maximum);
-    // Two roundings of w and its like; about eight of the step, of which those of m's terms are
-    // relative to the larger.
+    // Two roundings of values like w, and about eight of the step. In m, they are relative to the
+    // larger term.
     const double terms = std::abs(before.m[i]) + std::abs(g);
     const double scale = terms == 0 || m == 0 ? 1 : std::max(1.0, terms / std::abs(m));
     const double allowed =
@@ -197,7 +197,7 @@ TEST_CASE("the clipping factor follows the norm, and stays NaN once it is") {
   CHECK(next(3, 2) == 1);
   CHECK(next(64, 0) == 1);
   CHECK(next(10, 1) == 1 / std::sqrt(10.0));
-  CHECK(next(64, 2, 0.5) == 0.25);  // 8, halved, to 2
+  CHECK(next(64, 2, 0.5) == 0.25);  // norm 8, halved to 4, clipped to 2
   CHECK(next(64, 2, 0.125) == 0.125);
   CHECK(next(64, 0, 0.5) == 0.5);
   CHECK(std::isnan(next(INFINITY, 2)));

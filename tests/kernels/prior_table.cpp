@@ -1,4 +1,4 @@
-// Tables of priors on the engine against closed forms and the host's registry.
+// Prior tables on the engine, compared with closed forms and the host's registry.
 
 #include "kernels/prior_table.h"
 
@@ -22,14 +22,14 @@ using kernels::TablePriorGradients;
 
 namespace {
 
-/// theta[p][h] of a prior with `parameters` of them.
+/// theta[p][h] for a prior with `parameters` parameters.
 std::vector<std::vector<float>> thetas(size_t parameters, size_t H) {
   std::vector<std::vector<float>> all;
   for (size_t p = 0; p < parameters; ++p) all.push_back(drawn("theta" + std::to_string(p), H));
   return all;
 }
 
-/// Within the limits of the prior's parameters for H heads, in their sizes.
+/// Values within the limits of the prior's parameters, in their shapes for H heads.
 std::vector<std::vector<float>> thetas_of(const PriorInfo& prior, const Options& o, size_t H) {
   std::vector<std::vector<float>> all;
   for (const MechanismParameter& p :
@@ -44,7 +44,7 @@ std::vector<std::vector<float>> thetas_of(const PriorInfo& prior, const Options&
   return all;
 }
 
-/// theta on the device, and a TablePrior that points there.
+/// theta on the device, and a TablePrior that points to it.
 struct OnDevice {
   std::vector<std::unique_ptr<GlobalArray<float>>> arrays;
   TablePrior prior;
@@ -73,7 +73,8 @@ std::vector<float> table_of(const TablePrior& prior) {
   return table.values();
 }
 
-/// dtheta[p] for the `trained`; the others get no pointer and come back empty.
+/// dtheta[p] for each p in the bit mask `trained`; the others get no pointer and are returned
+/// empty.
 std::vector<std::vector<float>> gradients_of(const TablePrior& prior,
                                              const std::vector<float>& dtable,
                                              const std::vector<std::vector<float>>& theta,
@@ -173,7 +174,7 @@ TEST_CASE("every table prior's gradients are the registry's, added to what is th
           for (size_t p = 0; p < theta.size(); ++p) {
             REQUIRE(found[p].size() == ((trained >> p & 1) != 0 ? theta[p].size() : 0));
             for (size_t h = 0; h < found[p].size(); ++h) {
-              // One rounding to fp32; the fp64 sums differ in their order.
+              // One rounding to fp32; the fp64 sums differ in order.
               const double expected = kBefore + truth.values[p][h];
               CHECK(std::abs(found[p][h] - expected) <= kFp32 * std::abs(expected) + 1e-9);
             }

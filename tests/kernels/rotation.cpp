@@ -1,4 +1,4 @@
-// The rotation kernel against fp64.
+// The rotation kernel, compared with fp64.
 
 #include "kernels/rotation.h"
 
@@ -84,7 +84,8 @@ void check(const RotationCase& c, bool inverse) {
     }
   }
   const double u = kRoundoff<A>;
-  // Two products and a sum in fp32, then one rounding to A. Outside the heads nothing changes.
+  // Two products and a sum in fp32, then one rounding to A. Elements outside the heads do not
+  // change.
   check_close(rotated<A>(c, in, inverse), truth, [&](size_t i) {
     return size[i] == 0 ? 1e-300 : 3 * 0x1p-24 * size[i] + u * std::abs(truth[i]);
   });
@@ -97,8 +98,8 @@ TEMPLATE_TEST_CASE("rotations agree with fp64", "", float, DeviceBf16) {
     check<TestType>({1, 1, 1, 16}, inverse);
     check<TestType>({2, 9, 3, 48}, inverse);
     check<TestType>({2, 5, 2, 64, 64, 128}, inverse);     // k of a fused tensor
-    check<TestType>({3, 11, 5, 16, 8, 24, 16}, inverse);  // heads apart
-    check<TestType>({1, 3, 40, 64}, inverse);             // more than a thread each per row
+    check<TestType>({3, 11, 5, 16, 8, 24, 16}, inverse);  // separated heads
+    check<TestType>({1, 3, 40, 64}, inverse);             // several elements per thread and row
   }
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("a rotation and its inverse undo each other") {
   RotationInputs in = inputs_of<float>(c);
   const Doubles before = in.x;
   in.x = rotated<float>(c, in, false);
-  // Twice two products and a sum, and |x| of a pair at most doubles.
+  // Two products and a sum, twice; a pair's |x| at most doubles.
   check_close(rotated<float>(c, in, true), before, [](size_t) { return 6 * 0x1p-24 * 10; });
 }
 

@@ -1,4 +1,4 @@
-// Rows of logit scales on the engine against closed forms and the host's registry.
+// Rows of logit scales on the engine, compared with closed forms and the host's registry.
 
 #include "kernels/scale_rows.h"
 
@@ -22,7 +22,7 @@ using kernels::ScaleRows;
 
 namespace {
 
-/// Rows of packed documents and a window.
+/// First keys for packed documents and a window.
 std::vector<int32_t> first_keys(size_t B, size_t T) {
   std::vector<int32_t> first;
   for (size_t b = 0; b < B; ++b) {
@@ -175,7 +175,7 @@ TEST_CASE("every scale of the registry has kernels that agree with it") {
         const auto head = static_cast<int64_t>(h);
         const double expected =
             h < c.first_head ? 1 : kind->value(constants, values.read.data(), head, n);
-        // One rounding to fp32; fp64 functions of the host and the device may differ by an ulp.
+        // One rounding to fp32; fp64 functions of host and device may differ by one ulp.
         wrong += !(std::abs(scaled[e] - expected) <= kFp32 * (1 + 1e-6) * std::abs(expected));
         if (h < c.first_head) continue;
         kind->accumulate(constants, values.read.data(), head, n, dt[e], truth.written.data());

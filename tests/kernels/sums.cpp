@@ -1,4 +1,4 @@
-// Running sums of gates on the engine against fp64.
+// Running sums of gates on the engine, compared with fp64.
 
 #include "kernels/sums.h"
 
@@ -18,7 +18,7 @@ struct SumsCase {
 constexpr SumsCase kSumsCases[] = {
     {1, 1, 1}, {2, 3, 31, 8, 5}, {1, 5, 32}, {3, 4, 33, 4, 0}, {2, 9, 700, 16, 7}};
 
-constexpr float kSumsBefore = 0.125f;  // what dbias holds before a backward pass
+constexpr float kSumsBefore = 0.125f;  // initial value of dbias
 
 template <class A>
 struct SumsRun {
@@ -82,9 +82,9 @@ void check(const SumsCase& c) {
       }
     }
   }
-  // Sums of at most 700 terms in fp64, in another order.
+  // fp64 sums of at most 700 terms, in a different order.
   check_close(r.sums, sums, [&](size_t n) { return 1e-13 * sums[n]; });
-  // One rounding when it is stored.
+  // One rounding when stored.
   check_close(r.dgates, dgates,
               [&](size_t n) { return kRoundoff<A> * (1 + 1e-6) * size[n] + 1e-12; });
   check_close(r.dbias, dbias, [&](size_t h) { return 0x1p-24 * std::abs(dbias[h]) + 1e-9; });

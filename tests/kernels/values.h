@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of row-wise and element-wise kernels share: values that A can represent, arrays
-// of them in global memory, and comparisons with a truth in fp64.
+// Helpers for tests of row-wise and element-wise kernels: values that A can represent, arrays of
+// them in global memory, and comparisons with fp64.
 
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ using engine::GlobalArray;
 using DeviceBf16 = device::bf16;
 using Doubles = std::vector<double>;
 
-/// Half the distance from 1 to the next number of A.
+/// Half the distance from 1 to the next number in A.
 template <class A>
 constexpr double kRoundoff = std::is_same_v<A, float> ? 0x1p-24 : 0x1p-8;
 constexpr double kBf16 = kRoundoff<DeviceBf16>;
@@ -50,7 +50,7 @@ double as(double x) {
   return value_of(rounded<A>(x));
 }
 
-/// n values of A with the given deviation; another stream, other values.
+/// n values in A with this standard deviation; each stream has different values.
 template <class A>
 Doubles normal(const std::string& stream, size_t n, double deviation = 1, double mean = 0) {
   const Rng rng(11, stream);
@@ -81,7 +81,7 @@ void check_close(const Doubles& found, const Doubles& truth, Allowed&& allowed) 
   double excess = 0;
   for (size_t i = 0; i < truth.size(); ++i) {
     const double e = std::abs(found[i] - truth[i]) / allowed(i);
-    if (!(e <= excess)) {  // NaN too
+    if (!(e <= excess)) {  // also NaN
       excess = e;
       worst = i;
       if (std::isnan(e)) break;
@@ -92,7 +92,8 @@ void check_close(const Doubles& found, const Doubles& truth, Allowed&& allowed) 
   CHECK(excess <= 1);
 }
 
-/// Runs f, which returns doubles, under every schedule of the engine and checks that all agree.
+/// Runs f, which returns doubles, under every schedule of the engine. Checks that all results
+/// agree.
 template <class F>
 void check_same_under_all_schedules(F&& f) {
   const engine::Options before = engine::options();

@@ -1,4 +1,4 @@
-// A step takes no memory beside the operations of its backend.
+// A step allocates no memory outside the operations of its backend.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// How often memory is taken by the third to fifth pass over one batch, weights refreshed each
+/// Counts the allocations in the third to fifth pass over one batch, with weights refreshed each
 /// time.
 int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations) {
   constexpr int64_t B = 2, T = 32;
@@ -46,7 +46,7 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   return allocations() - before;
 }
 
-/// A small model of every prior with every scale and with every normalizer.
+/// A small model for every prior with every scale and with every normalizer.
 std::vector<ModelConfig> every_mechanism() {
   std::vector<ModelConfig> models;
   for (const PriorConfig& p : every_prior()) {

@@ -1,4 +1,4 @@
-// What an evaluation says of attention's rows.
+// The statistics of attention rows that an evaluation reports.
 
 #include <cmath>
 
@@ -21,7 +21,7 @@ ModelConfig normalizer_config(const NormalizerChoice& n) {
   return c;
 }
 
-/// Of a number of a head, in what Model::evaluate gives of a sequence.
+/// The index of a head's statistic in Model::evaluate's output for one sequence.
 size_t index_of(const ModelConfig& c, int64_t layer, AttentionStatistic number, int64_t head) {
   return static_cast<size_t>(
       (layer * kAttentionStatistics + static_cast<int64_t>(number)) * c.heads + head);
@@ -49,7 +49,7 @@ struct Evaluated {
     model.refresh();
   }
 
-  /// The sums of `count` sequences of the batch from number `first` on.
+  /// The sums of `count` sequences of the batch, starting with sequence `first`.
   std::vector<double> sums(const Batch& b, int64_t first, int64_t count) {
     const ModelConfig& c = model.config();
     std::vector<double> out(static_cast<size_t>(count * c.layers * kAttentionStatistics * c.heads));
@@ -96,7 +96,8 @@ TEST_CASE("supports of a model are how many keys its rows see, or keep") {
 }
 
 TEST_CASE("tiles of a model that are live are those that its normalizer leaves weight in") {
-  // Of 70 rows the last group sees two tiles; alibi's slopes at logits of 0 make the weights.
+  // The last group of 70 rows sees two tiles. All logits are 0, so alibi's slopes determine the
+  // weights.
   const auto tiles_of = [](ModelConfig c, int64_t T) {
     const auto backend = make_cpu_backend();
     Model model(c, T, *backend, Dtype::f32);
@@ -105,7 +106,7 @@ TEST_CASE("tiles of a model that are live are those that its normalizer leaves w
     arena.add("masters", &master_weights, Dtype::f32, {model.parameters().elements()});
     model.plan(arena, 1, T, ModelUse::evaluation, Recompute::none, true);
     arena.commit();
-    model.set_master_weights(master_weights);  // zero: no logit but the bias
+    model.set_master_weights(master_weights);  // zero: logits are the bias only
     model.refresh();
     const std::vector<int32_t> tokens(static_cast<size_t>(T), 1);
     std::vector<double> losses(static_cast<size_t>(T));
@@ -121,18 +122,19 @@ TEST_CASE("tiles of a model that are live are those that its normalizer leaves w
   ModelConfig c = normalizer_config(normalizer("softmax"));
   c.attention.prior = prior("alibi");
   c.attention.document_mask = false;
-  // 20 groups of 16 rows: 4 of each number of tiles from 1 to 5.
+  // 20 groups of 16 rows: 4 groups for each number of tiles from 1 to 5.
   for (const auto& [live, visible] : tiles_of(c, 320)) {
     CHECK(visible == 4 * (1 + 2 + 3 + 4 + 5));
     CHECK(live == visible);
   }
-  // topk of one key with a slope keeps the row's own: one tile a group.
+  // With a slope, topk of one key keeps the row's own key: one tile per group.
   c.attention.normalizer = normalizer("topk", {{"k", 1.0}});
   for (const auto& [live, visible] : tiles_of(c, 320)) {
     CHECK(visible == 60);
     CHECK(live == 20);
   }
-  // Of 16 rows the first one's 15 keys before are in the tile before where the group begins one.
+  // With 16 keys, a group's first row reaches 15 keys back. If the group begins a tile, these are
+  // in the tile before.
   c.attention.normalizer = normalizer("topk", {{"k", 16.0}});
   for (const auto& [live, visible] : tiles_of(c, 330)) {
     CHECK(visible == 60 + 6);

@@ -1,5 +1,5 @@
-// Whole models on the CPU backend: against the reference beyond one tile, and the same bits for any
-// number of threads.
+// Whole models on the CPU backend: compared with the reference beyond one tile, and bitwise
+// identical for any number of threads.
 
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// Heads of 48 channels, as the 120M model of the paper has them.
+/// Heads of 48 channels, as in the paper's 120M model.
 ModelConfig wide_config(const std::string& prior_name, const std::string& scale_name) {
   ModelConfig c = small_config();
   c.vocab = 301;
@@ -35,21 +35,21 @@ TEST_CASE("models with several tiles agree with the reference in fp32 and bf16")
     for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
       Run run(c, t, 2, 130);
       round_weights(run);
-      // fp32: as in golden.cpp. bf16: some 30 roundings in a row, of mean size 2^-8 / sqrt(6), and
-      // a softmax in between.
+      // fp32: as in golden.cpp. bf16: about 30 roundings in sequence, of mean size 2^-8 / sqrt(6),
+      // and a softmax in between.
       const double tolerance = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
       CHECK(std::abs(run.differentiate(batch) - loss) <= tolerance);
       CHECK(distance(run.logits(batch), logits) <= tolerance * norm(logits));
       const GradientErrors errors(run, truth);
       INFO("worst: " << errors.name);
       CHECK(errors.all <= 3 * tolerance);
-      // A prior's gradient is a sum over distances of far larger terms.
+      // A prior's gradient is a sum over distances, whose terms are far larger.
       CHECK(errors.worst <= (t == Dtype::f32 ? 16 : 8) * tolerance);
     }
   }
 }
 
-/// A copy of everything a training step reads of a model.
+/// A copy of everything that a training step reads from a model.
 struct Step {
   double loss;
   std::vector<double> gradients;
@@ -105,7 +105,7 @@ TEST_CASE("a second pass on the same memory gives the bits of the first") {
     Run run(c, t, 2, 130);
     const double loss = run.differentiate(batch);
     const std::vector<double> first = read(run.gradients(), Role::parameter).x;
-    // Something else in between, shorter and without a backward pass.
+    // A different pass in between, shorter and without a backward pass.
     run.loss(random_batch(1, 70, c.vocab));
     CHECK(run.differentiate(batch) == loss);
     check_equal(read(run.gradients(), Role::parameter).x, first);

@@ -1,4 +1,4 @@
-// What a model's callers rely on, whatever the numbers are.
+// What a model's callers rely on, whatever the values.
 
 #include <algorithm>
 #include <cmath>
@@ -126,7 +126,7 @@ TEST_CASE("batches below the planned size give the losses of their own plan") {
       INFO(of_layers.names() << " in " << name_of(t));
       ModelConfig c = bam_config();
       c.attention.prior = of_layers;
-      // Not the length that it is planned for, which is the training length here.
+      // A fixed length: the default is the training length, which here is the planned length.
       if (p.is<FireFamily>()) c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
       c.attention.document_mask = true;
       const Batch batch = random_batch(2, 40, c.vocab);
@@ -134,14 +134,14 @@ TEST_CASE("batches below the planned size give the losses of their own plan") {
       const double loss = large.loss(batch);
       CHECK(exact.loss(batch) == loss);
       const auto* const embedding = p.as<EmbeddingFamily>();
-      if (embedding && !embedding->value) continue;  // a table of another length
+      if (embedding && !embedding->value) continue;  // its table has another length
       Run own(c, t, 2, 40);
       CHECK(own.loss(batch) == loss);
     }
   }
 }
 
-/// `batch` with `columns` behind each sequence that ask for nothing.
+/// `batch` with `columns` tokens of padding after each sequence, without targets.
 Batch padded(const Batch& batch, int64_t columns) {
   Batch out{batch.B, batch.T + columns, {}, {}, batch.document_start};
   for (int64_t b = 0; b < batch.B; ++b) {
@@ -161,12 +161,12 @@ TEST_CASE("padding that asks for nothing changes no loss and no gradient") {
     ModelConfig c = bam_config();
     c.attention.prior = of_layers;
     const PriorInfo& p = of_layers.pattern[0].info();
-    // Not the length that it is planned for, which is the training length here.
+    // A fixed length: the default is the training length, which here is the planned length.
     if (p.is<FireFamily>()) c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
     Batch batch = random_batch(2, 19, c.vocab);
     for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kIgnoreIndex;
     Batch longer = padded(batch, 13);
-    // The mean over all positions: the sum is that of fewer.
+    // The loss is a mean over all positions, but only the original ones contribute.
     const double share = 19.0 / 32;
     Run run(c, Dtype::f64, 2, 32);
     if (run.model().draws() > 0) {
@@ -226,7 +226,7 @@ TEST_CASE("gradients are added to what is there, scaled") {
     Run run(c, t, 2, 19);
     run.differentiate(batch);
     const std::vector<double> once = read(run.gradients(), Role::parameter).x;
-    // 1 / 38 there already, 2 / 38 more: three times as much.
+    // 1 / 38 is already there and 2 / 38 is added: three times as much.
     double sum = 1;
     run.model().load(batch.tokens.data(), batch.targets.data(), batch.T, batch.document_start);
     run.model().forward_backward(2.0 / 38, run.gradients(), Tensor(&sum, Dtype::f64, {1}));

@@ -1,5 +1,4 @@
-// Models whose positions see their whole sequence: what padding and the order of tokens are to
-// them.
+// Models whose positions see the whole sequence: the effect of padding and of token order.
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +15,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// Every prior that has a formula for keys on both sides, and dape over some.
+/// Every prior that has a formula for keys on both sides, and dape over some of them.
 std::vector<PriorConfig> priors_of_both_sides() {
   std::vector<PriorConfig> all;
   for (const PriorConfig& p : every_prior()) {
@@ -43,7 +42,7 @@ Batch reversed(const Batch& b) {
   return out;
 }
 
-// Biases of |i - j| alone. Sums run through the keys in another order.
+// Biases that depend only on |i - j|. Sums run over the keys in a different order.
 TEST_CASE("with a prior that is the same on both sides a reversed input has the reversed output") {
   const StringList fixed_location = {"theta_alpha", "theta_beta"};
   for (const PriorConfig& p :
@@ -81,7 +80,7 @@ TEST_CASE("with a prior that is the same on both sides a reversed input has the 
       }
     }
   }
-  // Of one that is not the output differs.
+  // With an asymmetric prior, the output differs.
   const ModelConfig c = bidirectional_config(PriorConfig(prior("alibi")));
   const Batch batch = random_batch(1, 20, c.vocab, false);
   Run run(c, Dtype::f64, 1, 20);
@@ -107,15 +106,14 @@ TEST_CASE("a sequence with padding is the sequence alone, on the reference and o
       const double loss = run.differentiate(padded) * counted;
       std::vector<double> gradients = read(run.gradients(), Role::parameter).x;
       for (double& g : gradients) g *= counted;
-      // What stands in the padding is nothing to the rest.
+      // The content of the padding has no effect on other positions.
       Batch other = padded;
       for (size_t n = length; n < other.tokens.size(); ++n) other.tokens[n] = 3;
       CHECK(run.differentiate(other) * counted == loss);
       std::vector<double> of_other = read(run.gradients(), Role::parameter).x;
       for (double& g : of_other) g *= counted;
       check_equal(of_other, gradients);
-      // Of a model that is trained at T, too: rope_local's window and fire's threshold depend on
-      // it.
+      // Trained at T as well, since rope_local's window and fire's threshold depend on it.
       Run shorter(c, t, 1, length, ModelUse::training, T);
       CHECK(std::abs(shorter.differentiate(alone) - loss) <= tolerance * loss);
       CHECK(distance(read(shorter.gradients(), Role::parameter).x, gradients) <=

@@ -41,7 +41,7 @@ double random_value(const Parameter& p, int64_t i) {
     case ParameterGroup::bias:
       return 0.3 * z;
     case ParameterGroup::scale:
-      // Gates of size 1/2: neither they nor log(n)^gamma make a scale that no other has.
+      // Gates of size 1/2: neither they nor log(n)^gamma let a single scale dominate.
       if (p.gate) return 0.5 * z / std::sqrt(static_cast<double>(p.shape[1]));
       return (p.leaf() == "beta_bias" || p.leaf() == "gamma_bias" ? 0 : 1) + 0.3 * z;
     case ParameterGroup::normalizer:
@@ -53,7 +53,7 @@ double random_value(const Parameter& p, int64_t i) {
   if (p.minimum > -INFINITY) return p.minimum + 0.1 + rng.uniform(static_cast<uint64_t>(i));
   if (p.leaf() == "theta_alpha") return -0.5 + 0.4 * z;
   if (p.leaf() == "theta_beta") return 0.6 + 0.4 * z;
-  // The location, 2 sinh of it, stays clear of the integers, where |.| has a kink.
+  // The location, 2 sinh of this value, stays clear of the integers, where |.| has a kink.
   return sign * (0.1 + 0.3 * rng.uniform(static_cast<uint64_t>(i)));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 std::atomic<int64_t> g_allocations = 0;
 
-// Not inlined: the compiler would see free() take what operator new gave.
+// Not inlined, else the compiler would see free() called on memory of operator new.
 [[gnu::noinline]] void* take(std::size_t bytes) {
   ++g_allocations;
   if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
@@ -26,7 +26,7 @@ std::atomic<int64_t> g_allocations = 0;
 
 }  // namespace
 
-// The forms for arrays, and those that do not throw, call these.
+// The array and nothrow forms call these.
 void* operator new(std::size_t bytes) { return take(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return take_aligned(bytes, static_cast<std::size_t>(alignment));

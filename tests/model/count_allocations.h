@@ -1,6 +1,6 @@
 #pragma once
-// Counts the calls of operator new, of all threads. A test program that links the library of
-// count_allocations.cpp has it in the place of the standard one.
+// Counts the calls of operator new in all threads. Linking the library of count_allocations.cpp
+// replaces the standard operator new of a test program.
 
 #include <cstdint>
 

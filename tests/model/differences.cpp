@@ -1,4 +1,4 @@
-// Whole models in fp64: the gradient of the loss against central differences, for every parameter
+// Whole models in fp64: compares the loss gradient with central differences, for every parameter
 // tensor, over the mechanisms and shapes that a config can choose.
 
 #include "differences.h"
@@ -35,7 +35,7 @@ void check_differences(const ModelConfig& config, const Batch& batch, int64_t en
     const bool all = p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
     const Rng pick(7, p.name);
     for (int64_t e = 0; e < (all ? p.size : std::min(entries, p.size)); ++e) {
-      // The first entry is the one with the largest gradient: an untouched token has none.
+      // The first entry has the largest gradient, since tokens that do not occur have none.
       int64_t i = e;
       if (!all && e == 0) {
         i = std::max_element(g.begin(), g.end(),
@@ -59,7 +59,7 @@ void check_differences(const ModelConfig& config, const Batch& batch, int64_t en
 
 namespace {
 
-/// What else a model may be, one variation after another.
+/// Varies the other choices of a model with n.
 void vary(ModelConfig& c, size_t n) {
   constexpr MlpKind kMlps[] = {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu};
   constexpr int64_t kKeyHeads[] = {2, 4, 1};
@@ -72,7 +72,7 @@ void vary(ModelConfig& c, size_t n) {
   c.attention.window = n % 5 == 2 ? 7 : 0;
 }
 
-/// Norms in every position, with heads that need not make up the width and embeddings scaled.
+/// Norms in every position, head sizes that need not add up to the width, and scaled embeddings.
 std::vector<ModelConfig> other_blocks() {
   std::vector<ModelConfig> all;
   for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
@@ -114,7 +114,7 @@ TEST_CASE("biases by part, a head of classes: gradients of whole models agree wi
       c.bias.head |= n % 2 == 0;
       c.tied = c.tied && classes == 0;
       c.classes = classes;
-      c.attention.prior = prior(n % 2 ? "cable" : "alibi");  // with gates beside q, k and v
+      c.attention.prior = prior(n % 2 ? "cable" : "alibi");  // with gates next to q, k and v
       const Batch batch = random_batch(2, 19, c.vocab);
       check_differences(c, classes > 0 ? with_classes(batch, classes) : batch);
     }
@@ -125,7 +125,7 @@ TEST_CASE("every prior with every scale: gradients of whole models agree with di
   size_t n = 0;
   for (const PriorInfo& p : all_priors()) {
     for (const ScaleInfo& s : all_scales()) {
-      if (s.is<AdaptiveKind>() || s.evaluation_only) continue;  // below; no gradient
+      if (s.is<AdaptiveKind>() || s.evaluation_only) continue;  // tested below; no gradient
       for (int variation = 0; variation < 2; ++variation, ++n) {
         if (!is_run(n / 2, static_cast<size_t>(variation), 2)) continue;
         ModelConfig c = small_config();
@@ -211,7 +211,7 @@ TEST_CASE("layers of different priors: gradients of whole models agree with diff
       c.attention.scale = scale(s.name);
       vary(c, n++);
       if (!is_run(row, column++, 3)) continue;
-      // Shorter training: the window of rope_local ends within the sequence.
+      // A shorter training length, so that rope_local's window ends within the sequence.
       const int64_t trained = s.name == "by_length" ? 0 : 5;
       check_differences(c, random_batch(2, 19, c.vocab), 1, trained);
     }
@@ -287,7 +287,7 @@ TEST_CASE("every subset of bam's parameters, shared or not, is trained and no ot
       c.attention.document_mask = true;
       const Batch batch = random_batch(2, 19, c.vocab);
       check_differences(c, batch, 1);
-      // The trained ones do have gradients.
+      // The trained ones have gradients.
       Run run(c, Dtype::f64, 2, 19);
       run.differentiate(batch);
       for (const std::string& name : train) {
@@ -320,7 +320,7 @@ TEST_CASE("a vocabulary whose logits are formed in chunks differentiates") {
   c.heads = c.kv_heads = 1;
   c.layers = 1;
   c.mlp.hidden = 4;
-  // 64 MiB of logits hold 256 of these rows.
+  // 64 MiB of logits are 256 of these rows.
   const Batch batch = random_batch(1, 330, c.vocab);
   check_differences(c, batch, 1);
   Run run(c, Dtype::f64, 1, 330);

@@ -1,4 +1,4 @@
-// Incremental decoding: the logits after every token are those of the whole text at once.
+// Incremental decoding: the logits after every token equal those of one pass over the whole text.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ using Sizes = std::vector<int64_t>;
 
 void begin_text(Run& run) { run.model().begin_decoding(std::vector<int64_t>{0}); }
 
-/// Logits (T, V) after every token of incremental decoding by pieces of these sizes, over and over.
+/// Logits (T, V) after every token of incremental decoding, in chunks whose sizes repeat `sizes`.
 std::vector<double> grown(Run& run, const Batch& text, const Sizes& sizes) {
   const int64_t V = run.model().config().vocab, T = text.T;
   const Memory out(run.master_weights().dtype, {T, V}, 0);
@@ -37,7 +37,7 @@ std::vector<double> grown(Run& run, const Batch& text, const Sizes& sizes) {
   return read(out.tensor(), Role::parameter).x;
 }
 
-/// T of training: shorter than the text where every mechanism knows longer ones.
+/// The training length: shorter than the text where every mechanism extrapolates.
 int64_t trained_length(const ModelConfig& c, int64_t T) {
   for (const PriorChoice& p : c.attention.prior.pattern) {
     if (p.name() == "learned") return T;
@@ -45,7 +45,7 @@ int64_t trained_length(const ModelConfig& c, int64_t T) {
   return c.attention.scale.name() == "by_length" ? T : T / 3;
 }
 
-/// As in backends.cpp: what rounding makes of the logits of a whole text.
+/// The rounding error of a whole text's logits, as in backends.cpp.
 double tolerance(Dtype t) { return t == Dtype::f32 ? 100 * kF32 : 5 * kBf16; }
 
 void check_grown(const ModelConfig& c, const Batch& text, const std::vector<Sizes>& all_sizes,
@@ -216,7 +216,7 @@ TEST_CASE(
   }
 }
 
-// Rows of logits and biases of all heads are more than the keys and values of one.
+// Rows of logits and biases of all heads are larger than the keys and values of one head.
 TEST_CASE("a short text of many heads, mixed, has the logits of the whole text") {
   ModelConfig c = small_config();
   c.width = 80;
@@ -261,15 +261,16 @@ TEST_CASE("a text whose rows see a window takes the memory of what they see") {
   const int64_t sums = c.heads * int64_t{sizeof(double)};
   for (const int64_t window : {1, 70, 300}) {
     const int64_t kept = window - 1 + kMaxPrefillChunk;
-    // Of the arena's alignment.
+    // The arena's alignment.
     CHECK(std::abs(bytes(0, 4000) - bytes(window, 4000) - (4000 - kept) * (2 * keys + sums)) < 512);
   }
 }
 
-// --- several texts ------------------------------------------------------------------------------
+// --- batches ------------------------------------------------------------------------------------
 
-/// Of each text, by texts of `padding` that grow together by pieces of these sizes: the logits
-/// (T - padding, V) after its own tokens. Padding begins documents, now and then.
+/// Batched incremental decoding with this padding, in chunks whose sizes repeat `sizes`. Returns
+/// for each text the logits (T - padding, V) after its own tokens. The padding sometimes begins
+/// documents.
 std::vector<std::vector<double>> grown_together(Run& run, const Batch& texts,
                                                 const std::vector<int64_t>& padding,
                                                 const Sizes& sizes) {
@@ -366,7 +367,7 @@ TEST_CASE("the last logits of incremental decoding are the last of all logits") 
       const auto row = [&](const std::vector<double>& of, int64_t n) {
         return std::vector<double>(of.begin() + n * c.vocab, of.begin() + (n + 1) * c.vocab);
       };
-      // The same sums in another order, where a product of few rows has one.
+      // The same sums, which a skinny GEMM may add in another order.
       const double allowed = t == Dtype::f64 ? 1e-15 : 4 * kF32;
       CHECK(distance(row(found, b), row(truth, 20 * b + 19)) <=
             allowed * norm(row(truth, 20 * b + 19)));
@@ -374,7 +375,7 @@ TEST_CASE("the last logits of incremental decoding are the last of all logits") 
   }
 }
 
-// --- going back ---------------------------------------------------------------------------------
+// --- rollback -----------------------------------------------------------------------------------
 
 TEST_CASE("texts that are rolled back go on as if nothing had followed, to the bit") {
   for (const char* name : {"bam", "cable", "fire"}) {

@@ -1,5 +1,5 @@
-// The golden models of tests/golden, computed by an independent script (scripts/golden/models.py):
-// logits, loss and gradients in fp64, and the same in fp32 and bf16 on the CPU backend.
+// The golden models of tests/golden, computed by an independent script (scripts/golden/models.py).
+// Compares logits, loss and gradients in fp64, and in fp32 and bf16 on the CPU backend.
 
 #include <algorithm>
 #include <cmath>
@@ -141,12 +141,12 @@ Run run_of(const Golden& g, Dtype activations) {
   return {g.config, activations, g.batch.B, g.batch.T, use_of(g.config), g.trained_T};
 }
 
-/// The loss of the file's batch, with gradients where the file has them.
+/// The loss of the file's batch. Also computes gradients if the file has them.
 double loss_of(const Golden& g, Run& run) {
   return trains(g) ? run.differentiate(g.batch) : run.loss(g.batch);
 }
 
-/// Gives the model the golden parameters. The file must hold exactly the model's.
+/// Sets the golden parameters. The file must have exactly the model's parameters.
 void load(const Golden& g, Run& run) {
   size_t gradients = 0;
   for (const Parameter& p : run.parameters()) {
@@ -158,7 +158,7 @@ void load(const Golden& g, Run& run) {
     gradients += p.trained && trains(g);
     run.set_parameter(p.name, g.values(p.name));
   }
-  size_t rows = 0;  // of normalizer_rows.cpp
+  size_t rows = 0;  // read by normalizer_rows.cpp
   for (const SafetensorsFile::Entry& e : g.file.tensors()) rows += e.name.starts_with("rows.");
   REQUIRE(g.file.tensors().size() ==
           run.parameters().size() + gradients + 3 + rows + !g.batch.positions.empty());
@@ -226,18 +226,18 @@ TEST_CASE("golden logits, losses and gradients in fp64") {
         continue;
       }
       const std::vector<double> truth = g.values("grad." + p.name);
-      // Exact zeros and sums that cancel to rounding (key biases) meet the absolute part.
+      // The absolute term is for exact zeros and for sums that cancel up to rounding (key biases).
       CHECK(distance(gradient, truth) <= 1e-11 * norm(truth) + 1e-14);
     }
   }
 }
 
-/// The errors of a rounded model relative to what they may be.
+/// Checks the errors of a model in lower precision relative to their limits.
 void check_against(const Golden& g, Run& run, double logit_tolerance, double gradient_tolerance) {
   const std::vector<double> logits = g.values("logits");
   const double size = norm(logits);
   CHECK(distance(run.logits(g.batch), logits) / size <= logit_tolerance);
-  // A loss moves by at most twice what its logits move by.
+  // A loss changes by at most twice as much as its logits.
   const double rms = size / std::sqrt(static_cast<double>(logits.size()));
   CHECK(std::abs(loss_of(g, run) - g.values("loss")[0]) <= 2 * logit_tolerance * rms);
   if (!trains(g)) return;
@@ -252,7 +252,7 @@ void check_against(const Golden& g, Run& run, double logit_tolerance, double gra
       CHECK(norm(gradient) == 0);
       continue;
     }
-    // Relative to the tensor, or to a hundredth of all gradients where it has next to none.
+    // Relative to the tensor, or to a hundredth of all gradients if its own is close to zero.
     const std::vector<double> truth = g.values("grad." + p.name);
     CHECK(distance(gradient, truth) / (norm(truth) + 1e-2 * whole) <= gradient_tolerance);
   }
@@ -264,10 +264,10 @@ TEST_CASE("golden logits, losses and gradients in fp32") {
     INFO(g.name);
     Run run = run_of(g, Dtype::f32);
     load(g, run);
-    // Some 30 roundings one after another, each of some sums of 20 to 50 terms: u sqrt(1000), and
-    // softmax with logits of size 5 in between. Heads at the bound keep 4e-4 of each logit.
+    // About 30 roundings in sequence, each of sums of 20 to 50 terms: u sqrt(1000), with softmax at
+    // logits of size 5 in between. Heads at the bound keep 4e-4 of each logit.
     const double tolerance = g.name == "model_bam_bounded" ? 5e-3 : 100 * kF32;
-    // Gradients of s and theta are sums of far larger terms.
+    // Gradients of s and theta sum far larger terms.
     check_against(g, run, tolerance, 4 * tolerance);
   }
 }
@@ -277,9 +277,9 @@ TEST_CASE("golden logits, losses and gradients in bf16") {
   if (with_products({Dtype::bf16}).empty()) return;
   for (const Golden& g : all_goldens()) {
     INFO(g.name);
-    // How far bf16 may be off depends on how sharp a model's softmax is. The measure is the fp64
-    // model with its matrices and embeddings rounded to bf16, one rounding per weight; activations
-    // are rounded about twice as often on their way. Six times it for single tensors.
+    // How far bf16 may be off depends on how sharp a model's softmax is. The yardstick is the fp64
+    // model with matrices and embeddings rounded to bf16, one rounding per weight. Activations are
+    // rounded about twice as often. Single tensors may be off by six times this.
     Run exact = run_of(g, Dtype::f64);
     Run moved = run_of(g, Dtype::f64);
     Run run = run_of(g, Dtype::bf16);
@@ -304,19 +304,19 @@ TEST_CASE("golden logits, losses and gradients in bf16") {
     }
     const std::vector<double> logits = exact.logits(g.batch);
     const double logit_change = distance(moved.logits(g.batch), logits) / norm(logits);
-    CHECK(logit_change < 8 * kBf16);  // or the measure would forgive anything
+    CHECK(logit_change < 8 * kBf16);  // otherwise the yardstick would accept anything
     if (!trains(g)) {
       check_against(g, run, 4 * logit_change, 0);
       continue;
     }
-    // Where a key enters the support, u of entmax jumps from alpha 2 on: a rounding moves gradients
-    // by as much as a weight's, of which one rounding per weight tells nothing.
+    // At alpha 2 and above, u of entmax jumps when a key enters the nonzero keys. Rounding then
+    // moves gradients by as much as a weight's, which one rounding per weight does not measure.
     const NormalizerChoice& n = g.config.attention.normalizer;
     if (n && n.name() == "entmax" && n.options.number("alpha") >= 2) {
       check_against(g, run, 4 * logit_change, INFINITY);
       continue;
     }
-    // Likewise, of fp64 alone; 20.1 for nope_ssmax_delta, whose softmax is the sharpest.
+    // The same for fp64 alone; 20.1 for nope_ssmax_delta, which has the sharpest softmax.
     CHECK(change / whole < 24 * kBf16);
     check_against(g, run, 4 * logit_change, 6 * change / whole);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// The options of a mechanism in the JSON of golden files.
+// The options of a mechanism, from the JSON in golden files.
 
 #include <map>
 #include <nlohmann/json.hpp>

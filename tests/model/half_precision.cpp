@@ -1,4 +1,4 @@
-// What bf16 costs the gradients of gates and biases in a whole model on the CPU.
+// The bf16 error of gate and bias gradients in a whole model on the CPU.
 
 #include "half_precision.h"
 

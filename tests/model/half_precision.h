@@ -1,5 +1,5 @@
 #pragma once
-// What bf16 costs the gradients of gates and biases in a whole model, whatever computes it.
+// The bf16 error of gate and bias gradients in a whole model, on any backend.
 
 #include <functional>
 #include <memory>
@@ -9,16 +9,16 @@
 
 namespace bamtrain::testing {
 
-/// Sums of gates add up what rounding leaves in the rows of attention's gradients (ops.h), so that
-/// an error there grows with T. Checks every trained parameter of the priors that have such rows
-/// against fp32 on the CPU backend, in a model of one layer. `make`: the same in bf16, for (1, T).
+/// Sums of gates accumulate the rounding errors of attention's gradient rows (ops.h), so an error
+/// there grows with T. In a model of one layer, checks every trained parameter of the priors with
+/// such rows against fp32 on the CPU backend. `make`: creates the same model in bf16, for (1, T).
 inline void check_half_precision(
     int64_t T, const std::function<std::unique_ptr<Run>(const ModelConfig&)>& make) {
   struct Case {
     PriorChoice prior;
     ScaleChoice scale;
-    // One and a half times what was measured of the CUDA backend at T 64 to 2,048, where the
-    // query's part of the sums left out gives 2 to 160 % (cable) and 3 to 1,300 % (with ssmax).
+    // 1.5 times the error measured on the CUDA backend at T 64 to 2,048. Leaving out the query's
+    // part of the sums gives 2 to 160 % (cable) and 3 to 1,300 % (with ssmax).
     double limit;
   };
   const Case cases[] = {

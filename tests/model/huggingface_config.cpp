@@ -1,4 +1,4 @@
-// config.json: which models are Llamas, and what is written of each kind.
+// config.json: which models are Llamas, and what is written for each kind.
 
 #include "model/huggingface_config.h"
 
@@ -166,7 +166,7 @@ TEST_CASE("rope's scaling is written in transformers' terms") {
   CHECK(yarn["original_max_position_embeddings"] == kTrained);
   CHECK(yarn["attention_factor"].get<double>() == Approx(1.1386294361).epsilon(1e-9));
   CHECK((yarn["beta_fast"] == 32 && yarn["beta_slow"] == 1));
-  // The base that ntk stands for: 10,000 * 4^(8/6).
+  // ntk is equivalent to this base: 10,000 * 4^(8/6).
   const OrderedJson ntk = written("ntk");
   CHECK(ntk["scaling"].is_null());
   CHECK(ntk["theta"].get<double>() == Approx(63496.042078728).epsilon(1e-10));
@@ -176,8 +176,8 @@ TEST_CASE("rope's scaling is written in transformers' terms") {
 
 namespace {
 
-/// yarn as transformers computes it from a Llama's config.json: the factor of the member, or that
-/// of positions, as transformers 4.52 has it.
+/// yarn as transformers computes it from a Llama's config.json: with the member's factor, or with
+/// the factor of positions, as in transformers 4.52.
 struct Yarn {
   std::vector<double> frequencies;
   double amplitude = 0;
@@ -238,7 +238,7 @@ TEST_CASE(
       }
     }
   }
-  // 62.4 positions.
+  // A factor of 1.3 would give 62.4 positions.
   const ModelConfig c = model(prior("rope", {{"scaling", std::string("yarn")}, {"factor", 1.3}}));
   CHECK_FALSE(is_llama(c, kTrained));
   const OrderedJson own = config_of(c);
@@ -267,7 +267,7 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
   for (size_t i = 0; i < 4; ++i) {
     CHECK(j["priors"][i]["name"] == names[i]);
     CHECK(j["priors"][i]["window"] == (i == 1 ? kTrained + 1 : 0));
-    CHECK(j["priors"][i]["scale_bias"] == (i == 0));  // ssmax: with bam
+    CHECK(j["priors"][i]["scale_bias"] == (i == 0));  // ssmax: true with bam
   }
   CHECK(j["priors"][1]["theta"] == 1e4);
   CHECK(j["priors"][2]["threshold_length"] == kTrained);
@@ -330,7 +330,7 @@ TEST_CASE("tables have their lengths, windows are those of the layers") {
   c = model(prior("learned", {{"positions", 99.0}}), scale("by_length", {{"lengths", 77.0}}));
   j = config_of(c);
   CHECK(j["priors"][0]["positions"] == 99);
-  CHECK_FALSE(j["priors"][0].contains("parameters"));  // the model's
+  CHECK_FALSE(j["priors"][0].contains("parameters"));  // the table is a weight of the model
   CHECK(j["scale"]["lengths"] == 77);
   for (const ScaleInfo& s : all_scales()) {
     const OrderedJson of = config_of(model(prior("bam"), scale(s.name)));

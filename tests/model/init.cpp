@@ -35,9 +35,9 @@ std::vector<double> initial(const ModelConfig& c, const std::string& name, uint6
   return read(out.tensor(), Role::parameter).x;
 }
 
-/// Mean and standard deviation within five standard errors of N(0, deviation); for large tensors
-/// also the share beyond two deviations, which tells a normal from a uniform distribution (4.6 %
-/// against none).
+/// Mean, standard deviation and the share beyond two deviations are within five standard errors of
+/// N(0, deviation^2). The share distinguishes a normal from a uniform distribution (4.6 % against
+/// 0).
 void check_normal(const std::vector<double>& x, double deviation) {
   const double n = static_cast<double>(x.size());
   double mean = 0, square = 0, beyond = 0;
@@ -51,7 +51,7 @@ void check_normal(const std::vector<double>& x, double deviation) {
   CHECK(std::abs(beyond - 0.0455) < 5 * std::sqrt(0.0455 / n));
 }
 
-/// U(-bound, bound): moments likewise, and the whole interval filled but not left.
+/// U(-bound, bound): moments as above, and values fill the interval without leaving it.
 void check_uniform(const std::vector<double>& x, double bound) {
   const double n = static_cast<double>(x.size());
   double mean = 0, square = 0;
@@ -69,8 +69,9 @@ void check_uniform(const std::vector<double>& x, double bound) {
   CHECK(*high > bound * (1 - 20 / n));
 }
 
-/// N(0, deviation^2) cut off at two deviations: moments and the share within one of them within
-/// five standard errors of those of the cut-off density, all of the interval filled and none left.
+/// N(0, deviation^2) truncated at two deviations. Moments and the share within one deviation are
+/// within five standard errors of the truncated density's. Values fill the interval without leaving
+/// it.
 void check_cut_normal(const std::vector<double>& x, double deviation) {
   const double n = static_cast<double>(x.size()), kept = std::erf(std::sqrt(2.0));
   const double density = std::exp(-2.0) / std::sqrt(2 * std::acos(-1.0));  // at two deviations
@@ -89,7 +90,7 @@ void check_cut_normal(const std::vector<double>& x, double deviation) {
   const auto [low, high] = std::minmax_element(x.begin(), x.end());
   CHECK(*low >= -2 * deviation);
   CHECK(*high <= 2 * deviation);
-  // A tail of 20 / n has no draw with probability e^-20.
+  // A tail of probability 20 / n has no draw with probability e^-20.
   const double tail = 20 / n * kept / density * deviation;
   CHECK(*low < -2 * deviation + tail);
   CHECK(*high > 2 * deviation - tail);
@@ -168,7 +169,7 @@ TEST_CASE("lecun: normal within two deviations, those of the root of the inputs;
 
 TEST_CASE("the output projection's inputs are those of the heads, whatever the width") {
   ModelConfig c = config(InitKind::torch);
-  c.own_head_dim = 10;  // 40 of them, and a width of 96
+  c.own_head_dim = 10;  // 40 in all, with a width of 96
   for (const char* part : {"weight", "bias"}) {
     check_uniform(initial(c, std::string("model.layers.1.self_attn.o_proj.") + part),
                   1 / std::sqrt(40.0));
@@ -243,12 +244,12 @@ TEST_CASE("values depend on seed and name alone") {
        {initial(c, name, 2), initial(c, name, uint64_t{1} << 40 | 1),
         initial(c, "model.layers.0.self_attn.q_proj.weight", 1),
         initial(c, "model.layers.1.self_attn.o_proj.weight", 1)}) {
-    // Independent streams: a correlation within five standard errors of zero.
+    // Independent streams: the correlation is within five standard errors of zero.
     double dot = 0;
     for (size_t i = 0; i < x.size(); ++i) dot += x[i] * other[i];
     CHECK(std::abs(dot) < 5 * norm(x) * norm(other) / std::sqrt(static_cast<double>(x.size())));
   }
-  // More rows, more layers, other mechanisms: the elements that were there stay.
+  // With more rows, more layers or other mechanisms, existing elements stay the same.
   const std::vector<double> embedding = initial(c, "model.embed_tokens.weight");
   c.vocab = 900;
   c.layers = 5;

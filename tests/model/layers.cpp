@@ -14,7 +14,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Lists that leave no family out, each with the layers and the scale it is tried with.
+/// Lists that cover every family, each with its layers and scale.
 std::vector<ModelConfig> mixed_configs() {
   std::vector<ModelConfig> out;
   for (const auto& [list, scale_name] :
@@ -93,7 +93,7 @@ TEST_CASE("what layers share lies in the model once, what they do not in the lay
   }
   CHECK(found == Names{"model.prior.bias", "model.layers.2.self_attn.prior.weight",
                        "model.layers.2.self_attn.prior.bias"});
-  // The gates of one layer widen the product of all, and lie behind its values.
+  // The gates of one layer widen the product of all layers, after its values.
   CHECK(layout.gate_columns() == 8);
   for (int64_t l = 0; l < 4; ++l) {
     const std::string of = layer_prefix(l) + "self_attn.";
@@ -157,7 +157,7 @@ TEST_CASE("each layer has its own window") {
   for (const Dtype t : usable_dtypes()) {
     Batch batch = random_batch(1, 60, c.vocab, false);
     Run run(c, t, 1, 60, ModelUse::evaluation, 12);
-    // Two windows of 13 reach 24 back, one and a layer without a window reach everywhere.
+    // Two windows of 13 reach 24 back; one window and a layer without a window reach everywhere.
     c.attention.prior = priors({"rope_local"});
     Run local(c, t, 1, 60, ModelUse::evaluation, 12);
     c.attention.prior = priors({"rope_local", "nope"});
@@ -238,7 +238,7 @@ TEST_CASE("mixed layers have the same bits with 1, 2 and 4 threads, recomputed o
             check_equal(all_gradients(run), gradients);
           }
         }
-        if (t == Dtype::f64) break;  // slow, and without threads
+        if (t == Dtype::f64) break;  // slow, and single-threaded
       }
     }
   }
@@ -249,9 +249,9 @@ TEST_CASE("mixed layers of several tiles agree with the reference in fp32 and bf
     c.vocab = 301;
     c.width = 192;
     c.mlp.hidden = 250;
-    // A slope is another where a rounding takes a count past a position, or a unit past its kink.
+    // A slope changes when rounding moves a count across a position, or a unit across its kink.
     if (c.attention.prior.names().find("cope") != std::string::npos) continue;
-    // A milder one: five layers of sharp rows would forgive too much, see below.
+    // A milder scale: five layers of sharp rows would accept too much, see below.
     if (c.attention.scale.name() == "sentmax") c.attention.scale = scale("none");
     const Batch batch = random_batch(2, 130, c.vocab);
     INFO(describe(c));
@@ -260,8 +260,8 @@ TEST_CASE("mixed layers of several tiles agree with the reference in fp32 and bf
     truth.differentiate(batch);
     moved.differentiate(batch);
     const std::vector<double> exact = all_gradients(truth);
-    // bf16 as in golden.cpp, where the measure is what one rounding per weight does; fp32, whose
-    // sums round too, as in backends.cpp.
+    // bf16 as in golden.cpp, where the yardstick is one rounding per weight. fp32, whose sums round
+    // too, as in backends.cpp.
     const double change = distance(all_gradients(moved), exact) / norm(exact);
     CHECK(change < 20 * kBf16);
     for (const Dtype t : with_products({Dtype::f32, Dtype::bf16})) {

@@ -1,4 +1,4 @@
-// Names, shapes and places of parameters, and what a row of tokens looks like to attention.
+// Names, shapes and offsets of parameters, and how attention sees a row of tokens.
 
 #include <algorithm>
 #include <set>
@@ -194,7 +194,7 @@ TEST_CASE("matrices and embeddings decay, nothing else does") {
 
 TEST_CASE("parameters do not overlap, begin on cache lines, and fused neighbours have no gap") {
   ModelConfig c = small_config();
-  c.width = 20;  // no multiple of anything that helps
+  c.width = 20;  // not a multiple of any useful number
   c.heads = 4;
   c.kv_heads = 2;
   c.mlp.hidden = 7;
@@ -248,7 +248,7 @@ TEST_CASE("gates of a prior and of a scale follow q, k and v, and their constant
   c.attention.prior = prior("cable");
   c.attention.scale = scale("adaptive", {{"bias", true}});
   const ParameterLayout layout(c, 40);
-  CHECK(layout.gate_columns() == 16);  // 4 + 8, and 4 that belong to none
+  CHECK(layout.gate_columns() == 16);  // 4 + 8, and 4 unused
   const std::string a = "model.layers.0.self_attn.";
   int64_t next = layout.find(a + "q_proj.weight")->offset;
   for (const char* name : {"q_proj.weight", "k_proj.weight", "v_proj.weight", "prior.weight",
@@ -312,7 +312,7 @@ TEST_CASE("without documents and window every position sees all before it") {
 }
 
 TEST_CASE("documents restart keys and positions at their first token and at the sequence's") {
-  // Begins inside a document; one document of one token; one begins at the last position.
+  // Starts inside a document; one document of one token; one that starts at the last position.
   const Layout x({7, 7, 1, 7, 1, 1, 7, 1}, 1, 0);
   CHECK(x.first == Ints{0, 0, 2, 2, 4, 5, 5, 7});
   CHECK(x.positions == Ints{0, 1, 0, 1, 0, 0, 1, 0});
@@ -334,7 +334,7 @@ TEST_CASE("tokens that go on from others keep their document, and padding has no
   CHECK(past.positions == Ints{3, 4, 0, 1});
   CHECK(of_past == 2);
   CHECK(laid_out(-3, 2).first.first == Ints{-1, 0, 2, 2});
-  // A document that begins at token 3, behind padding with what begins documents elsewhere.
+  // A document that begins at token 3, after padding that contains document-start tokens.
   const auto [padded, of_padded] = laid_out(3, 0);
   CHECK(padded.first == Ints{0, 1, 2, 3});
   CHECK(padded.positions == Ints{0, 0, 0, 0});

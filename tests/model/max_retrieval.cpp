@@ -1,5 +1,6 @@
-// The model of the task max_retrieval: golden values of a set's attention (scripts/golden/
-// max_retrieval.py), differences, the CPU against the reference, and what must not matter.
+// The model of the task max_retrieval: golden values of a set's attention
+// (scripts/golden/max_retrieval.py), finite differences, the CPU compared with the reference, and
+// invariances.
 
 #include "model/max_retrieval.h"
 
@@ -33,7 +34,7 @@ ModelConfig with(const ScaleChoice& scale, const NormalizerChoice& normalizer = 
   return c;
 }
 
-/// Every scale with softmax, and every normalizer that the model takes with its examples.
+/// Every scale with softmax, and every normalizer that the model takes, with its examples.
 std::vector<ModelConfig> retrieval_configs() {
   std::vector<ModelConfig> models;
   for (const ScaleInfo& s : all_scales()) models.push_back(with(scale(s.name)));
@@ -48,7 +49,7 @@ std::vector<ModelConfig> retrieval_configs() {
   return models;
 }
 
-/// Of row b, at its last item.
+/// The logits of row b at its last item.
 std::vector<double> answer(Run& run, const Batch& batch, int64_t b) {
   const std::vector<double> logits = run.logits(batch);
   const auto at = std::find_if(batch.targets.begin() + b * batch.T, batch.targets.end(),
@@ -113,7 +114,7 @@ TEST_CASE("max_retrieval: golden logits, losses and gradients in fp64 and fp32")
       // The parameters, their gradients, and inputs, counts, targets, logits, loss.
       REQUIRE(g.file.tensors().size() == 2 * run.parameters().size() + 5);
       for (const Parameter& p : run.parameters()) run.set_parameter(p.name, g.values(p.name));
-      // As in golden.cpp. The mean of the file is over sequences, that of the run over rows.
+      // As in golden.cpp. The file's mean is over sequences, the run's over rows.
       const double tolerance = t == Dtype::f64 ? 1e-12 : 100 * kF32;
       const auto T = static_cast<double>(g.batch.T);
       CHECK(T * run.differentiate(g.batch) == Approx(g.values("loss")[0]).epsilon(tolerance));
@@ -153,7 +154,7 @@ TEST_CASE("max_retrieval: many items agree with the reference") {
     ModelConfig c = small;
     c.width = 64;
     c.mlp.hidden = 40;
-    // Their gradients jump where a rounding moves a key into the support.
+    // Their gradients jump when rounding moves a key into the nonzero keys.
     const NormalizerChoice& n = c.attention.normalizer;
     const bool jumps = n && n.name() == "entmax" && n.options.number("alpha") >= 2;
     INFO(describe(c));
@@ -176,7 +177,7 @@ TEST_CASE("max_retrieval: many items agree with the reference") {
 TEST_CASE("max_retrieval: padding and other rows change no bit of an answer") {
   for (const ModelConfig& c : retrieval_configs()) {
     const NormalizerChoice& n = c.attention.normalizer;
-    // It counts the keys of the whole batch's T.
+    // "sequence" counts the keys of the whole batch's T.
     if (n && n.options.has("of") && n.options.text("of") == "sequence") continue;
     INFO(describe(c));
     for (const Dtype t : with_products({Dtype::f64, Dtype::f32})) {
@@ -205,7 +206,7 @@ TEST_CASE("max_retrieval: an answer is that of a set, and of its query") {
     const std::vector<double> logits = answer(run, batch, 0);
     CHECK(distance(answer(run, turned, 0), logits) <= 1e-12 * norm(logits));
     const NormalizerChoice& n = c.attention.normalizer;
-    if (n && n.name() == "topk") continue;  // one key has all weight, whatever is asked
+    if (n && n.name() == "topk") continue;  // one key has all weight, whatever the query
     CHECK(distance(answer(run, asked, 0), logits) > 1e-6 * norm(logits));
   }
 }

@@ -1,5 +1,5 @@
-// Single rows of every normalizer against the golden ones of scripts/golden/normalizers.py:
-// weights, and the gradients of logits and of alpha.
+// Single rows of every normalizer, compared with golden rows of scripts/golden/normalizers.py:
+// weights, and the gradients of logits and alpha.
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr int64_t kMost = 16;  // keys of a row, and channels
+constexpr int64_t kMost = 16;  // keys per row, and channels
 
 /// The golden rows of a normalizer.
 class GoldenRows {
@@ -40,7 +40,7 @@ class GoldenRows {
   size_t rows() const { return counts.size(); }
 
   std::vector<int32_t> counts;
-  nlohmann::json options;  // of each set of rows
+  nlohmann::json options;  // for each set of rows
 
  private:
   static std::string path(const std::string& name) {
@@ -50,7 +50,7 @@ class GoldenRows {
   SafetensorsFile file_;
 };
 
-/// n values from `begin` on.
+/// n values, starting at `begin`.
 std::vector<double> part(const std::vector<double>& x, size_t begin, int64_t n) {
   const auto first = x.begin() + static_cast<int64_t>(begin);
   return {first, first + n};
@@ -61,8 +61,8 @@ struct Row {
   double dalpha = 0;
 };
 
-/// The last row of an attention whose logits are z and whose output is p: only its query is not 0,
-/// and values are unit vectors.
+/// The last row of an attention with logits z and output p: only its query is nonzero, and values
+/// are unit vectors.
 Row row_of(Machine& m, const NormalizerForm& form, const std::vector<double>& z,
            const std::vector<double>& dp) {
   const auto T = static_cast<int64_t>(z.size());
@@ -116,7 +116,8 @@ WorkspaceShape row_shape() {
   return {.B = 1, .T = kMost, .H = 1, .K = 1, .D = kMost, .C = kMost, .general_attention = true};
 }
 
-/// f(machine, u): the reference, and the CPU in both instruction sets; u their roundoff.
+/// Calls f(machine, u) for the reference and for the CPU with both instruction sets; u is the unit
+/// roundoff.
 template <class F>
 void for_machines(F&& f) {
   Machine reference(Dtype::f64, kNewestIsa, row_shape());
@@ -142,15 +143,16 @@ TEST_CASE("golden rows of entmax") {
         const std::vector<double> logits = part(z, r * kMost, T), truth = part(p, at, T);
         INFO(m.backend().name() << ", alpha " << alpha << ", row " << r);
         const Row found = row_of(m, entmax(alpha, true), logits, part(dp, r * kMost, T));
-        // x = p^a is off by a rounding of 1 and of the logits near the top, of which x^(1/a) makes
-        // x^(1/a - 1) / a as much. Below alpha 2 that is largest at x = 1, above at the edge.
+        // x = p^a has a rounding error of numbers near 1 and of the logits near the maximum.
+        // x^(1/a) multiplies it by x^(1/a - 1) / a. That is largest at x = 1 for alpha below 2,
+        // otherwise at the edge.
         const double x = margin[n * g.rows() + r];
         const double rounding = 64 * u * (1 + a);
         const double slope = (a <= 1 ? 1 : std::pow(std::min(x, 1.0), 1 / a - 1)) / a;
-        if (a > 1 && x < 1e3 * rounding) continue;  // the edge itself moves
+        if (a > 1 && x < 1e3 * rounding) continue;  // rounding moves the edge itself
         ++compared;
         check_near(found.p, truth, rounding * slope);
-        // u (dP - D) cancels where u is large: beside u of the largest.
+        // u (dP - D) cancels where u is large, so errors are relative to the largest u.
         double steepest = 1;
         for (double w : truth) {
           if (w > 0 && a > 1) steepest = std::max(steepest, std::pow(w, 1 - a) * (a / x));
@@ -178,7 +180,8 @@ TEST_CASE("golden rows of every normalizer but entmax") {
       INFO(m.backend().name() << ", " << choice.name() << " " << n << ", row " << r);
       const std::vector<double> logits = part(z, r * kMost, T);
       const Row found = row_of(m, form, logits, part(dp, r * kMost, T));
-      // A logit, and the log of a row's sum, of size |z| are off by u |z|; of the keys with weight.
+      // A logit of size |z| has an error of u |z|, and so does the log of a row's sum. Only keys
+      // with weight count.
       const std::vector<double> truth = part(p, at, T);
       double size = 1;
       for (size_t t = 0; t < truth.size(); ++t) {

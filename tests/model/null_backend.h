@@ -1,6 +1,6 @@
 #pragma once
-// A backend that computes nothing but priors and scales: what is left of a step is what is around
-// the operations.
+// A backend that computes only priors and scales: what remains of a step is the code around the
+// operations.
 
 #include "ops/host_backend.h"
 

@@ -8,7 +8,7 @@ namespace {
 
 using Parts = std::vector<std::pair<std::string, int64_t>>;
 
-// small_config: 29 tokens, width 24, 20 hidden units of swiglu, 4 heads, 2 of keys and values.
+// small_config: 29 tokens, width 24, 20 hidden units of SwiGLU, 4 heads, 2 key-value heads.
 constexpr int64_t kEmbedding = 29 * 24, kAttention = 2 * 24 * 24 + 2 * 12 * 24, kMlp = 3 * 20 * 24;
 
 TEST_CASE("the parts of a model have the parameters that one counts by hand") {

@@ -39,7 +39,7 @@ TEST_CASE("positions are a function of seed and sequence alone") {
   CHECK(draw(same, 7, 400, 100) == first);
   CHECK(draw(rng, 8, 400, 100) != first);
   CHECK(draw(other, 7, 400, 100) != first);
-  // The number of a window in a long run: past 2^32 tokens.
+  // The number of a window in a long run: beyond 2^32 tokens.
   CHECK(draw(rng, (int64_t{1} << 40) + 7, 400, 100) != first);
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("every subset is as likely as any other") {
     const double expected = 1.0 * kDraws / kSubsets, error = static_cast<double>(count) - expected;
     statistic += error * error / expected;
   }
-  // Chi squared with 9 degrees of freedom: mean 9, variance 18; five deviations.
+  // Chi squared with 9 degrees of freedom: mean 9, variance 18. Allows five standard deviations.
   CHECK(statistic < 9 + 5 * std::sqrt(18.0));
 }
 
@@ -77,13 +77,13 @@ TEST_CASE("the k-th position lies where order statistics of a subset lie") {
 TEST_CASE("sequences near each other draw positions that know nothing of each other") {
   const Rng rng(1, "positions");
   constexpr int64_t kPairs = 2000, L = 40, T = 15, kFurthest = 30;
-  // Of two independent subsets, how many positions of the one lie `shift` behind one of the other:
-  // N places may, each with probability f^2, two of them with g^2.
+  // For two independent subsets, counts positions of one that are `shift` after a position of the
+  // other. N places are possible, each with probability f^2, and two of them with g^2.
   const double f = 1.0 * T / L, g = f * (T - 1) / (L - 1);
   for (int64_t lag = 1; lag <= 3; ++lag) {
     std::vector<double> mean(2 * kFurthest + 1);
     for (int64_t n = 0; n < kPairs; ++n) {
-      const int64_t sequence = n * (lag + 1);  // every sequence in one pair
+      const int64_t sequence = n * (lag + 1);  // each sequence is in one pair only
       const std::vector<int32_t> a = draw(rng, sequence, L, T), b = draw(rng, sequence + lag, L, T);
       for (const int32_t p : a) {
         for (const int32_t q : b) {
@@ -126,13 +126,13 @@ TEST_CASE("a step's draws are the same for its sequences, others in every layer 
       const std::vector<int32_t> first = row(d, 0);
       for (int64_t b = 1; b < kRows; ++b) CHECK(row(d, b) == first);
       CHECK(std::is_sorted(first.begin(), first.begin() + kLongest, std::less_equal<>()));
-      // Padding repeats the last: it has a place in every table, and moves no other.
+      // Padding repeats the last draw: that is inside every table, and does not move other draws.
       CHECK(std::count(first.begin(), first.end(), first[kLongest - 1]) == kT - kLongest + 1);
       CHECK((first[0] == 0 || what == Randomized::positions));
       CHECK(first[1] > 0);
       CHECK(first.back() < 90);
       for (int64_t other = 0; other < d; ++other) CHECK(row(other, 0) != first);
-      // What a batch of another shape draws in this step, on any process.
+      // The draws of a batch with another shape in this step, on any process.
       const std::vector<int32_t> alone = draws_of(rng, r, kDraws, {1}, 2, kLongest, kLongest);
       CHECK(std::equal(first.begin(), first.begin() + kLongest, alone.begin() + d * kLongest));
     }
@@ -144,7 +144,7 @@ TEST_CASE("a step's draws are the same for its sequences, others in every layer 
     }
     CHECK(draws_of(Rng(2, "positions"), r, kDraws, {5, 6, 7, 9}, 2, kLongest, kT) != all);
   }
-  // As long as there are numbers: no choice is left.
+  // As long as the range: no choice is left.
   const Randomization all = {4, Randomized::distances, true, false};
   CHECK(draws_of(rng, all, 1, {0}, 8, 4, 4) == std::vector<int32_t>{0, 1, 2, 3});
   CHECK(draws_of(rng, all, 1, {0}, 8, 1, 3) == std::vector<int32_t>{0, 0, 0});
@@ -153,7 +153,7 @@ TEST_CASE("a step's draws are the same for its sequences, others in every layer 
 TEST_CASE("every set of distances is as likely as any other, in every layer") {
   const Rng rng(1, "positions");
   const Randomization r = {6, Randomized::distances, true, false};
-  constexpr int64_t kSteps = 10'000, kSubsets = 10;  // 0 and 2 of 1 to 5
+  constexpr int64_t kSteps = 10'000, kSubsets = 10;  // 0, and 2 of 1 to 5
   for (int64_t layer = 0; layer < 2; ++layer) {
     std::map<std::vector<int32_t>, int64_t> counts;
     for (int64_t step = 0; step < kSteps; ++step) {
@@ -180,11 +180,11 @@ TEST_CASE("sequences that draw for themselves are drawn as one by one") {
   CHECK(draws_of(rng, r, 1, {11, 40}, 3, 7, 9) == both);
 }
 
-/// Every prior that can be random, with these options, and how many draws its model has.
+/// The priors with random positions, their options, and the number of draws of their models.
 struct RandomPrior {
   const char* name;
   std::map<std::string, OptionValue> options;
-  int64_t draws;  // 0: of every layer
+  int64_t draws;  // 0: one per layer
 };
 
 std::vector<RandomPrior> random_priors() {
@@ -208,12 +208,12 @@ ModelConfig random_config(const RandomPrior& p, bool in_evaluation = false) {
   return c;
 }
 
-/// The same without anything random, to the bit where positions count.
+/// The same without randomization; bitwise identical if positions count tokens.
 ModelConfig counted_config(const RandomPrior& p, int64_t rows) {
   ModelConfig c = small_config();
   std::map<std::string, OptionValue> options = p.options;
   options.erase("randomized_draw");
-  // The same table: names and numbers of its elements choose the values.
+  // The same table, since names and indices of its elements determine the values.
   if (p.name == std::string("learned")) options["positions"] = static_cast<double>(rows);
   c.attention.prior = prior(p.name, options);
   return c;
@@ -237,7 +237,7 @@ TEST_CASE("draws that count are what a model without random positions has, to th
       check_equal(read(random.gradients(), Role::parameter).x,
                   read(counted.gradients(), Role::parameter).x);
       CHECK(random.loss(batch) == counted.loss(plain));
-      // Of every layer its own draw matters, and of a step's the first row's.
+      // Every layer uses its own draw, and with draws per step the first row's.
       for (int64_t d = 0; d < draws; ++d) {
         Batch other = batch;
         for (int64_t b = 0; b < 2; ++b) {
@@ -248,7 +248,7 @@ TEST_CASE("draws that count are what a model without random positions has, to th
         CHECK(random.differentiate(other) != counted.differentiate(plain));
         CHECK(random.loss(other) != counted.loss(plain));
       }
-      // What is drawn leaves nothing behind.
+      // No state of earlier draws remains.
       CHECK(random.differentiate(batch) == counted.differentiate(plain));
     }
   }
@@ -277,7 +277,7 @@ TEST_CASE("gradients at random positions agree with differences") {
             std::max_element(g.begin(), g.end(),
                              [](double a, double b) { return std::abs(a) < std::abs(b); }) -
             g.begin();
-        // As tests/model/differences.cpp has them.
+        // As in tests/model/differences.cpp.
         const double h = dape ? 1e-6 : 1e-5;
         run.move(q, i, h);
         const double above = run.loss(batch);
@@ -316,7 +316,7 @@ ModelConfig randomized_config() {
   return c;
 }
 
-// golden.cpp has the models at random positions.
+// golden.cpp tests models at random positions.
 TEST_CASE("positions that count tokens are those of a model without random ones, to the bit") {
   const Threads one(1);  // many tiny passes
   for (Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
@@ -363,7 +363,8 @@ TEST_CASE("an evaluation reaches the positions that training draws from, and no 
 }
 
 TEST_CASE("random positions reach the rotation alone") {
-  // Moved together they leave it as it is; fire's denominators would not be the same.
+  // A common shift of all positions leaves the rotation unchanged, but would change fire's
+  // denominators.
   const Threads one(1);  // many tiny passes
   ModelConfig c = randomized_config();
   const PriorChoice rope = c.attention.prior.of(0);

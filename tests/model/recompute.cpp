@@ -1,4 +1,5 @@
-// What the backward pass computes again has the bits of what it would have read.
+// Activation checkpointing: what the backward pass recomputes is bitwise identical with the
+// original.
 
 #include "catch.h"
 #include "model/build.h"
@@ -59,7 +60,7 @@ TEST_CASE("a layer whose mlp is computed again keeps 3 F / C times (N, C) less")
   const Run all(c, Dtype::f32, B, T, device_for(Dtype::f32));
   const Run mlp(c, Dtype::f32, B, T, device_for(Dtype::f32), Recompute::mlp);
   const Run block(c, Dtype::f32, B, T, device_for(Dtype::f32), Recompute::block);
-  // One layer's worth stays, shared by all.
+  // One layer's memory remains, shared by all layers.
   const int64_t hidden = 4 * B * T * 3 * c.mlp.hidden;
   CHECK(all.planned_bytes() - mlp.planned_bytes() == 4 * hidden);
   const int64_t C = c.width, D = c.head_dim();

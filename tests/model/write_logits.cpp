@@ -1,10 +1,11 @@
-// Logits of a checkpoint, for scripts/golden/llama_check.py and scripts/check_export.py:
+// Writes the logits of a checkpoint, for scripts/golden/llama_check.py and scripts/check_export.py:
 //
-//   write_logits CHECKPOINT T OUT.safetensors
-//   write_logits CHECKPOINT TOKENS.safetensors OUT.safetensors [KEY=VALUE...]
+//     write_logits CHECKPOINT T OUT.safetensors
+//     write_logits CHECKPOINT TOKENS.safetensors OUT.safetensors [KEY=VALUE...]
 //
-// writes `tokens` (B, T) I32 and `logits` (B, T, V) F32. The tokens are those of the file given, or
-// two rows drawn from the vocabulary without the document start. KEY=VALUE as eval's --set.
+// The output has `tokens` (B, T) I32 and `logits` (B, T, V) F32. The tokens are those of the given
+// file, or two random rows of the vocabulary without the document start. KEY=VALUE is as in eval's
+// --set.
 
 #include <fmt/format.h>
 

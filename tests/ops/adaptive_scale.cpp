@@ -1,4 +1,4 @@
-// Logit scales from gates of the row.
+// Logit scales from a row's gates.
 
 #include <cmath>
 
@@ -19,7 +19,7 @@ TEST_CASE("the adjoint of an adaptive scale agrees with finite differences") {
 }
 
 TEST_CASE("an adaptive scale on the CPU agrees with the reference") {
-  // Everything is computed in fp64: one rounding of what is stored in fp32.
+  // Everything is computed in fp64: only storing in fp32 rounds.
   for (const AdaptiveCase& c : kCases) {
     compare_with_reference(adaptive_scale(c), Dtype::f32, 2 * kF32);
     compare_with_reference(adaptive_scale(c), Dtype::bf16, 2 * kF32);

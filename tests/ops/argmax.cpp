@@ -18,7 +18,7 @@ TEST_CASE("the place of the largest element, of equal ones the first; NaN is pas
     const Memory places = m.unwritten(Role::index, {4});
     m.backend().argmax(places.tensor(), x.tensor());
     CHECK(read(places.tensor(), Role::index).x == std::vector<double>{1, 2, 0, 2});
-    // Rows of the first three columns.
+    // The first three columns of each row.
     m.backend().argmax(places.tensor(), x.tensor().slice(1, 0, 3));
     CHECK(read(places.tensor(), Role::index).x == std::vector<double>{1, 2, 0, 2});
   }

@@ -1,5 +1,5 @@
-// Attention over a table of shapes and forms: finite differences of the reference, and the CPU
-// backend against the reference.
+// Attention over many shapes and forms: finite differences of the reference, and the CPU backend
+// compared with the reference.
 
 #include <cmath>
 #include <iterator>
@@ -16,7 +16,7 @@ using Tables = std::vector<TableForm>;
 const Tables kTables = {TableForm::none, TableForm::table, TableForm::falling};
 constexpr int64_t kPositions[] = {64, 5, 17, 2};
 
-/// The forms of bias that are no tables.
+/// The forms of bias that are not tables.
 Tables other_forms() {
   Tables all;
   for (TableForm form : kTableForms) {
@@ -25,8 +25,8 @@ Tables other_forms() {
   return all;
 }
 
-/// Every T with every D (a third of these pairs) in every form of table and scale; heads,
-/// sequences, documents and windows turn at their own pace, so that any two meet.
+/// Every T with every D (a third of these pairs) in every form of table and scale. Heads,
+/// sequences, documents and windows cycle with different periods, so that any two combine.
 template <class F>
 void for_attention_cases(const Tables& tables, F&& f) {
   constexpr int64_t kT[] = {1, 2, 17, 63, 64, 65, 130, 200};
@@ -52,7 +52,7 @@ void for_attention_cases(const Tables& tables, F&& f) {
           c.own_rows = reads_content(table);
           c.positions = kPositions[n / 3 % 4];
           if (n % 5 == 3) c.content_scale = 0.5 / std::sqrt(static_cast<double>(D));
-          if (T >= 130 && D >= 80 && n % 3 != 0) c.B = 1;  // for time
+          if (T >= 130 && D >= 80 && n % 3 != 0) c.B = 1;  // to save time
           ++n;
           INFO(describe(c));
           f(c);
@@ -93,9 +93,9 @@ TEST_CASE("the adjoint of attention agrees with finite differences") {
           c.scale = scale;
           c.documents = documents;
           c.window = window;
-          // With t (s + b) and b = -1e4 a step of 1e-5 away from t = 0 moves the logit by 0.1.
+          // With t (s + b) and b = -1e4, a step of 1e-5 from t = 0 changes the logit by 0.1.
           c.zero_scale = window == 5 && table != TableForm::self;
-          if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
+          if (table == TableForm::fire) continue;  // "of_u" is not an input's gradient
           c.positions = window == 5 ? 64 : 4;
           if (documents) c.content_scale = 0.7;
           INFO(describe(c));

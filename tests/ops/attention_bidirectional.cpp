@@ -1,5 +1,5 @@
 // Attention whose rows see keys on both sides: finite differences of the reference, and the CPU
-// backend against the reference.
+// backend compared with the reference.
 
 #include <cmath>
 #include <vector>
@@ -11,15 +11,15 @@
 namespace bamtrain::testing {
 namespace {
 
-/// Every form of bias that has a formula for keys behind the query.
+/// Every form of bias that has a formula for keys after the query.
 std::vector<TableForm> two_sided_forms() {
   std::vector<TableForm> all = table_forms_and({TableForm::falling});
   std::erase(all, TableForm::contextual);
   return all;
 }
 
-/// Every T and D in every form of bias and scale; heads, sequences, documents, windows and padding
-/// turn at their own pace.
+/// Every T and D in every form of bias and scale. Heads, sequences, documents, windows and padding
+/// cycle with different periods.
 template <class F>
 void for_bidirectional_cases(F&& f) {
   size_t n = 0;
@@ -92,7 +92,7 @@ TEST_CASE("the adjoint of bidirectional attention agrees with finite differences
         c.window = masked == 2 ? 5 : 0;
         c.padding = masked == 3;
         c.zero_scale = masked == 2;
-        if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
+        if (table == TableForm::fire) continue;  // "of_u" is not an input's gradient
         INFO(describe(c));
         CHECK(difference_error(attention(c), 30) < kDifferenceTolerance);
       }
@@ -100,7 +100,7 @@ TEST_CASE("the adjoint of bidirectional attention agrees with finite differences
   }
 }
 
-/// The normalizers that have a formula for keys behind the query, and more forms of them.
+/// The normalizers that have a formula for keys after the query, and more forms of them.
 std::vector<NormalizerForm> normalizers() {
   std::vector<NormalizerForm> all = every_normalizer({entmax(1.5, true), topk(4)});
   std::erase_if(all, [](const NormalizerForm& f) { return traits_of(f.kind).causal_only; });
@@ -150,9 +150,9 @@ TEST_CASE("the adjoint of bidirectional attention has finite differences with ev
       c.D = 6;
       c.table = table;
       c.content = 1;
-      if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
+      if (table == TableForm::fire) continue;  // "of_u" is not an input's gradient
       INFO(describe(c));
-      // Where a key of entmax comes near its threshold second derivatives jump.
+      // Second derivatives jump when an entmax key comes near its threshold.
       const double factor = form.kind == NormalizerKind::entmax ? 10 : 1;
       CHECK(difference_error(attention(c), 20) < factor * kDifferenceTolerance);
     }
@@ -171,14 +171,14 @@ TEST_CASE("bidirectional mixed heads: finite differences, and the CPU beside the
         AttentionCase c = case_of({}, n++, T);
         c.content = 1;
         c.table = table;
-        if (T > 100) c.B = 1;  // of fewer logits some place for a kink is far from all
+        if (T > 100) c.B = 1;  // fewer logits leave room for a kink far from all
         c.mix = form;
         c.hidden = n % 2 == 0 ? 5 : 32;
         INFO(describe(c));
         machines.compare(attention(c), Dtype::f32, mix_tolerance(c));
         if (T > 9 || table == TableForm::fire) continue;
         Operation op = attention(c);
-        const Values c2 = op.inputs.extract("c2").mapped();  // moves every logit of a row alike
+        const Values c2 = op.inputs.extract("c2").mapped();  // shifts all logits of a row equally
         const auto with_c2 = [c2](auto run) {
           return [c2, run](Machine& m, Arrays in, const auto&... rest) {
             in.emplace("c2", c2);
@@ -197,7 +197,7 @@ TEST_CASE("entropy and statistics of bidirectional attention agree with the refe
   size_t n = 0;
   for (const NormalizerForm& form : normalizers()) {
     if (form.kind == NormalizerKind::entmax)
-      continue;  // whose tolerances attention_statistics.cpp has
+      continue;  // attention_statistics.cpp has their tolerances
     Machines machines(Dtype::f32, form.kind);
     for (const int64_t T : {17, 130}) {
       for (size_t turn = 0; turn < two_sided_forms().size(); ++turn) {
@@ -227,7 +227,7 @@ TEST_CASE("bidirectional attention has the same bits for any number of threads")
   }
 }
 
-/// Rows and keys of a (B, T, ...) in reverse, of all dimensions `dim`.
+/// Reverses dimension `dim`, of T tokens.
 Values reversed(const Values& v, size_t dim) {
   Values out = v;
   const int64_t T = v.shape[dim];
@@ -240,8 +240,8 @@ Values reversed(const Values& v, size_t dim) {
   return out;
 }
 
-// Of a bias that is the same on both sides. The rows' own arithmetic goes through keys in another
-// order, in fp64.
+// For a bias that is the same on both sides. The rows' own fp64 arithmetic visits keys in a
+// different order.
 TEST_CASE("reversed queries, keys and values give reversed outputs and gradients") {
   for (const NormalizerForm& form : normalizers()) {
     if (form.kind == NormalizerKind::topk) continue;  // ties go to the lowest key
@@ -276,7 +276,7 @@ TEST_CASE("reversed queries, keys and values give reversed outputs and gradients
   }
 }
 
-// Gradients of what no row of the sequence reads.
+// Gradients of elements that no row of the sequence reads.
 TEST_CASE("padding gives nothing to any row, and nothing goes back to it") {
   for (const TableForm table : two_sided_forms()) {
     AttentionCase c = case_of({}, 2, 130);  // with padding
@@ -284,7 +284,7 @@ TEST_CASE("padding gives nothing to any row, and nothing goes back to it") {
     REQUIRE(c.padding);
     INFO(describe(c));
     const std::vector<int32_t> first = first_keys(c), last = last_keys(c);
-    const auto is_padding = [&](int64_t row) {  // of (B, T), one behind the other
+    const auto is_padding = [&](int64_t row) {  // of (B, T), flattened
       const auto n = static_cast<size_t>(row);
       return first[n] == last[n] && first[n] == row % c.T && row % c.T > 0;
     };

@@ -69,11 +69,11 @@ AttentionShape attention_shape(const AttentionCase& c) {
   return {c.B, c.T, c.H, c.K, c.D, 0, c.positions, c.causal};
 }
 
-Role role_of(Dtype t) {  // of what form_call asks for, with A bf16 and P f32
+Role role_of(Dtype t) {  // of an array that form_call requests, with A bf16 and P f32
   return t == Dtype::bf16 ? A : t == Dtype::f32 ? P : t == Dtype::f64 ? Role::wide : Role::index;
 }
 
-/// One call in a backend's memory: inputs, and room for what it writes.
+/// One call in a backend's memory: inputs, and memory for the results.
 struct Loaded {
   Heads qkv, gradients;
   std::vector<Memory> memory;
@@ -134,7 +134,7 @@ Values sums_values(const AttentionCase& c) {
   return v;
 }
 
-/// Positive, as most logit scales are; 0 and below in some rows where asked.
+/// Positive, as most logit scales are. In some rows 0 or negative, if the case asks for it.
 Values scale_values(const AttentionCase& c) {
   Values v = random_values(P, {c.B, c.H, c.T}, "scale", 0.4);
   for (size_t i = 0; i < v.x.size(); ++i) {
@@ -144,7 +144,7 @@ Values scale_values(const AttentionCase& c) {
   return v;
 }
 
-/// psi, inverse and ends of 12 kinks, two of them at the same place; positions as those of packed
+/// psi, inverse, and ends of 12 kinks, two of them in the same place; positions as in packed
 /// documents.
 void add_fire(Arrays& in, const AttentionCase& c) {
   constexpr double kC = 0.4;
@@ -174,8 +174,8 @@ void add_fire(Arrays& in, const AttentionCase& c) {
   in["offset"] = random_values(P, {c.H, kFireSegments}, "offset", 0.5);
 }
 
-/// b = <q, E> of size 1. Slopes change little from one position to the next: a count that rounds to
-/// the other side of a position has nearly the same.
+/// b = <q, E> of size 1. Slopes change little from one position to the next: if a count rounds
+/// across a position, the slope is nearly the same.
 Values positions_values(const AttentionCase& c) {
   Values v{P, {c.D, c.positions}, {}};
   const double deviation = 1 / std::sqrt(static_cast<double>(c.D));
@@ -190,7 +190,7 @@ Values positions_values(const AttentionCase& c) {
   return v;
 }
 
-/// Of any other bias.
+/// Adds the inputs of any other bias.
 void add_bias(Arrays& in, const AttentionCase& c) {
   const auto add = [&in](const char* name, Tensor*, Dtype dtype,
                          std::initializer_list<int64_t> dims) {
@@ -203,7 +203,7 @@ void add_bias(Arrays& in, const AttentionCase& c) {
 }  // namespace
 
 namespace {
-/// (B, T): where the document of each token begins. Every token of padding is one.
+/// (B, T): the start of each token's document. Every token of padding is a document.
 std::vector<int64_t> documents_of(const AttentionCase& c) {
   const Rng rng(31, describe(c)), lengths(32, describe(c));
   std::vector<int64_t> begins;
@@ -215,7 +215,7 @@ std::vector<int64_t> documents_of(const AttentionCase& c) {
     const int64_t length = c.padding ? draw_length() : c.T;
     int64_t document = 0;
     for (int64_t i = 0; i < c.T; ++i) {
-      // Documents of 16 tokens on average; now and then two of one token follow each other.
+      // Documents of 16 tokens on average; sometimes two of one token are adjacent.
       const uint64_t draw = rng.below(static_cast<uint64_t>(b * c.T + i), 32);
       if (c.documents && (draw < 2 || (draw == 2 && i > 0 && document == i - 1))) document = i;
       begins.push_back(i < length ? document : i);
@@ -345,7 +345,7 @@ double mix_tolerance(const AttentionCase& c) {
 }
 
 namespace {
-/// (H), the sums of a (B, H, T) over sequences and rows.
+/// (H): sums of a (B, H, T) array over sequences and rows.
 Values of_heads(const Values& v, const AttentionCase& c) {
   Values sums{P, {c.H}, std::vector<double>(static_cast<size_t>(c.H), 0.0)};
   for (size_t i = 0; i < v.x.size(); ++i) {
@@ -354,7 +354,7 @@ Values of_heads(const Values& v, const AttentionCase& c) {
   return sums;
 }
 
-/// Each under the name of what it belongs to.
+/// Adds each gradient under the name of its input.
 template <class Gradients>
 void add_gradients(Arrays& out, const Gradients& g) {
   for_tensors(g, [&out](const std::string& name, const Tensor& x) {
@@ -376,7 +376,7 @@ void add_gradients(Arrays& out, const FireBiasGradients& g) {
 }  // namespace
 
 namespace {
-/// What the network of a mix reads at every (i, j) of a sequence, one after another.
+/// The mix network's inputs at every (i, j) of each sequence, concatenated.
 std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
   Machine m(Dtype::f64);
   const Loaded call(m, c, in);
@@ -412,10 +412,9 @@ std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
   return all;
 }
 
-/// c1 puts the kinks of the hidden units where no logit of the case is near: there a rounding
-/// decides which slope is right, and no difference quotient has either. q and k are what bf16
-/// holds.
-/// Returns the largest number that a layer of the network reads.
+/// Chooses c1 so that the kinks of the hidden units are far from all logits of the case. At a kink,
+/// rounding decides which slope is right, and no difference quotient has either. q and k are bf16
+/// values. Returns the largest number that a layer of the network reads.
 double add_mix(Arrays& in, const AttentionCase& c) {
   const int64_t I = mix_inputs(*c.mix, c.H), F = c.hidden;
   const double first = 1 / std::sqrt(static_cast<double>(I));
@@ -440,7 +439,7 @@ double add_mix(Arrays& in, const AttentionCase& c) {
     for (size_t at = 0; at < u.size(); at += static_cast<size_t>(I)) {
       units.push_back(std::inner_product(w1 + k * I, w1 + (k + 1) * I, &u[at], 0.0));
     }
-    // The widest gap in the middle half; of few numbers, which repeat, of all.
+    // The widest gap in the middle half; with few (repeating) numbers, in all of them.
     const auto gap = [&units](size_t n) { return units[n + 1] - units[n]; };
     const size_t quarter = units.size() < 64 ? 0 : units.size() / 4;
     const auto [least, most] = std::minmax_element(units.begin(), units.end());
@@ -490,9 +489,9 @@ Operation attention(const AttentionCase& c) {
     op.inputs["alphas"] = alphas;
   }
   op.differentiated = {"out"};
-  // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are sums of it. q and k
-  // multiply that by numbers of size 1 / sqrt(D); averages over n keys fall as sqrt(n).
-  // A logit, and lse where a row sees one key, is s + b, of size 1 each.
+  // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are its sums. q and k
+  // multiply this by numbers of size 1 / sqrt(D). Averages over n keys fall as sqrt(n). A logit,
+  // and lse of a row that sees one key, is s + b, each of size 1.
   const double root_D = std::sqrt(static_cast<double>(c.D));
   const double root_T = std::sqrt(static_cast<double>(c.T));
   op.cancelling = {{"q", 1 / root_T},   {"k", c.content / root_T},  {"table", root_D / root_T},
@@ -508,7 +507,7 @@ Operation attention(const AttentionCase& c) {
                     [&](const char* name, const Tensor&) { op.cancelling.emplace(name, root_D); });
       },
       any);
-  // fp32 all the way, whatever the activations.
+  // fp32 throughout, whatever the activations.
   op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded call(m, c, in);
@@ -527,7 +526,7 @@ Operation attention(const AttentionCase& c) {
     if (c.normalizer.kind == NormalizerKind::softmax && !c.own_rows) {
       fill(x.out, saved.at("out"));
       fill(x.saved.level, saved.at("lse"));
-    } else {  // thresholds are compared with a backend's own logits
+    } else {  // thresholds are compared with the backend's own logits
       m.backend().attention_forward(x.out, x.saved, x.a);
     }
     fill(x.dout, cotangents.at("out"));
@@ -546,7 +545,7 @@ Operation attention_entropy(const AttentionCase& c) {
   require(c.scale == ScaleForm::none, "a case without a scale");
   Operation op;
   op.inputs = attention(c).inputs;
-  // Rows that see one key have none, sharp ones next to none.
+  // Rows that see one key have zero entropy, peaked rows almost zero.
   op.cancelling = {{"entropy", 1}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded call(m, c, in);
@@ -560,7 +559,7 @@ Operation attention_entropy(const AttentionCase& c) {
 Operation attention_statistics(const AttentionCase& c) {
   Operation op;
   op.inputs = attention(c).inputs;
-  // One key more or less in a row, where a rounding decides: of entmax alone.
+  // Rounding may add or remove one key per row, with entmax only.
   op.cancelling = {{"entropy", 1}, {"support", static_cast<double>(c.T)}};
   const bool exact = c.normalizer.kind != NormalizerKind::entmax;
   op.tolerances = {{"support", exact ? 0 : 1 / static_cast<double>(c.T)}};
@@ -578,8 +577,7 @@ Operation attention_statistics(const AttentionCase& c) {
 }
 
 namespace {
-/// The dimensions of scale and bias that count rows: those that are less where keys of the past
-/// come before them.
+/// The dimensions of scale and bias that count rows. They are shorter if past keys come first.
 std::map<std::string, size_t> dimensions_of_rows(const AttentionCase& c, int64_t n) {
   std::map<std::string, std::vector<int64_t>> all;
   std::map<std::string, size_t> found = {{"scale", 2}};

@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<TableForm> kEntropyForms = table_forms_and({TableForm::falling, TableForm::self});
 
-/// Every T in every form; dimensions, heads, sequences, documents and windows turn.
+/// Every T in every form; dimensions, heads, sequences, documents and windows cycle.
 template <class F>
 void for_entropy_cases(F&& f) {
   constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}};
@@ -37,7 +37,8 @@ void for_entropy_cases(F&& f) {
   }
 }
 
-/// Family fire's bias at distance d of a query at `position`, by FireTables in ops/attention.h.
+/// The bias of family fire at distance d from a query at `position`, by FireTables in
+/// ops/attention.h.
 double fire_bias(const Arrays& in, int64_t h, int64_t position, int64_t d) {
   const auto at = [&](const char* name, int64_t i) {
     return in.at(name).x[static_cast<size_t>(i)];
@@ -64,7 +65,7 @@ double contextual_bias(const AttentionCase& c, const Arrays& in, const double* q
   return sum;
 }
 
-/// Dense rows: p by its definition, from the inputs alone.
+/// Dense rows of p by the definition, from the inputs only.
 Values dense_entropy(const AttentionCase& c, const Arrays& in) {
   const std::vector<int32_t> first = first_keys(c);
   const auto at = [&](const char* name, int64_t b, int64_t t, int64_t h, int64_t heads) {
@@ -132,7 +133,7 @@ TEST_CASE("entropies of the reference are those of dense rows") {
   for_entropy_cases([](const AttentionCase& c) {
     const Operation op = attention_entropy(c);
     Machine reference(Dtype::f64);
-    // Rounding of logits of size 10; z and lse of size 1e4 cancel in dense rows.
+    // Rounding of logits of size 10. In dense rows, z and lse of size 1e4 cancel.
     const bool bounded = c.table == TableForm::self;
     check_close("entropy", op.forward(reference, op.inputs).at("entropy"),
                 dense_entropy(c, op.inputs), bounded ? 1e-11 : 1e-13, 1);
@@ -142,8 +143,8 @@ TEST_CASE("entropies of the reference are those of dense rows") {
 TEST_CASE("entropies on the CPU agree with the reference over shapes, forms and masks") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     for_entropy_cases([t](const AttentionCase& c) {
-      // See attention.cpp for a logit's rounding, which moves the entropy by at most |log p| times
-      // that; beside 1e4 a logit keeps 1e4 u of itself.
+      // For the rounding error of a logit, see attention.cpp. It changes the entropy by at most
+      // |log p| times that. A logit next to 1e4 has an error of 1e4 u.
       const double terms =
           std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
       const double bounded = c.table == TableForm::self ? 1e4 : 0;
@@ -184,7 +185,7 @@ TEST_CASE("a row of equal logits has the logarithm of their number") {
     for (size_t e = 0; e < H.size(); ++e) {
       const auto i = static_cast<int64_t>(e) % c.T;
       const auto n = static_cast<double>(i - first[static_cast<size_t>(i)] + 1);
-      // The sum of n ones is exact, the logarithm is rounded.
+      // The sum of n ones is exact; the logarithm is rounded.
       const double tolerance = t == Dtype::f64 ? 1e-14 : 4 * kF32;
       if (!(std::abs(H[e] - std::log(n)) <= tolerance * std::log(n))) FAIL(i << ": " << H[e]);
     }
@@ -209,7 +210,7 @@ TEST_CASE("peaked rows have the entropy of one large logit above equal ones, whe
         for (int64_t i = peak; i < c.T; ++i) {
           const double others = static_cast<double>(i) * std::exp(-gap);
           const double truth = std::log1p(others) + gap * others / (1 + others);
-          // Roundings of sums of equal terms add up: 200 terms one after another in fp64, a few
+          // Rounding errors in sums of equal terms add up: 200 terms in sequence in fp64, a few
           // tiles of 16 lanes in fp32.
           const double allowed =
               t == Dtype::f64 ? 200 * 0x1p-53 * (2 * truth + 1) : 8 * kF32 * (8 * truth + 1);

@@ -1,4 +1,4 @@
-// What must hold of attention whatever computes it, and its behaviour at the ends of the range.
+// Invariants of attention on every backend, and its behaviour at extreme values.
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +12,9 @@ namespace {
 
 constexpr Dtype kDtypes[] = {Dtype::f64, Dtype::f32, Dtype::bf16};
 
-/// Forward results and gradients at cotangents that depend on the shape only, with the saved
-/// results of the machine's own forward pass. With `row` the cotangents of all rows but that one of
-/// the first sequence are zero.
+/// Forward results and gradients, with the saved results of the machine's own forward pass.
+/// Cotangents depend only on the shape. With `row`, all cotangents are zero except those of that
+/// row of the first sequence.
 struct Run {
   Arrays results, gradients;
 
@@ -34,8 +34,8 @@ struct Run {
 
 double tolerance_of(Dtype t) {
   if (t == Dtype::f64) return 1e-12;
-  // Sums of up to a few hundred terms; bf16 adds one rounding of each result, and that of `out`
-  // enters the adjoint.
+  // Sums of up to a few hundred terms. bf16 adds one rounding of each result, and the adjoint reads
+  // the rounded `out`.
   return t == Dtype::f32 ? 100 * kF32 : 4 * kBf16;
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a constant added to the table changes the log-sum alone") {
       INFO(describe(c));
       for (const auto& [name, v] : before.gradients) {
         const auto n = static_cast<double>(c.T);
-        // dscale of t (s + b) holds sums of dz b.
+        // dscale of t (s + b) contains sums of dz b.
         check_close(name, after.gradients.at(name), v, 4 * tolerance_of(t), 1 / std::sqrt(n));
       }
       check_close("out", after.results.at("out"), before.results.at("out"), tolerance_of(t));
@@ -77,9 +77,10 @@ TEST_CASE("a constant added to the table changes the log-sum alone") {
   }
 }
 
-// A row of dz is seen through the gradient of what is added to the logits, where no other row has a
-// cotangent: of the table by distance, of the sums by key, and less its sum by query. What the
-// rounding of `out` leaves in a row is thus in the gradient of a table, and not in that of sums.
+// A row of dz is visible in the gradient of what is added to the logits, if no other row has a
+// cotangent. It is the gradient of the table by distance, and of sums by key, minus its sum by
+// query. So the error from rounding `out` in a row appears in the gradient of a table, but not in
+// that of sums.
 TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each head's bias") {
   for (Dtype t : kDtypes) {
     for (TableForm table : {TableForm::table, TableForm::difference}) {
@@ -137,7 +138,7 @@ TEST_CASE("a content scale is a factor of the queries, to the bit") {
   for (Dtype t : kDtypes) {
     Machine m(t);
     for (TableForm table : kTableForms) {
-      if (reads_content(table)) continue;  // queries have a part in its bias too
+      if (reads_content(table)) continue;  // queries also contribute to its bias
       for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
         AttentionCase c = long_case();
         c.D = 16;
@@ -145,7 +146,7 @@ TEST_CASE("a content scale is a factor of the queries, to the bit") {
         c.scale = scale;
         check_content_scale(m, c);
         if (t == Dtype::f64) continue;
-        // Rows after a past.
+        // Rows after past keys.
         AttentionCase scaled = c;
         scaled.content_scale = 1;
         Arrays in = attention(c).inputs, larger = in;
@@ -295,11 +296,11 @@ TEST_CASE("tables bounded at -1e4 hide keys without spoiling the others") {
     INFO(describe(c));
     compare_with_reference(attention(c), Dtype::f32, 100 * kF32);
     compare_with_reference(attention(c), Dtype::bf16, 100 * kF32);
-    // Where every key of a row is at -1e4, its logits keep 4e-4 in fp32 (half a unit in the last
-    // place), times t up to 3; probabilities and gradients are off by as much.
+    // If all keys of a row are at -1e4, its fp32 logits have an error of 4e-4 (half a unit in the
+    // last place), times t up to 3. Probabilities and gradients are off by as much.
     c.table = TableForm::self;
     Operation op = attention(c);
-    // The gradient of t in t (s + b) multiplies dz by b = -1e4 and relies on its sum being zero.
+    // The gradient of t in t (s + b) multiplies dz by b = -1e4, and relies on dz summing to zero.
     if (scale == ScaleForm::both) op.cancelling["scale"] = 1e4;
     compare_with_reference(op, Dtype::f32, 4e-3);
     compare_with_reference(op, Dtype::bf16, 4e-3);
@@ -313,8 +314,8 @@ TEST_CASE("logits of 1e4 give the hard maximum and finite gradients") {
     c.table = TableForm::none;
     c.content = 1e4;
     INFO(describe(c));
-    // A logit of size 1e4 t is off by 0.3 sqrt(D) u 1e4 t = 3e-3 where t = 3 (linear.cpp), three
-    // times that at worst, and with it the few rows whose two largest logits are that near.
+    // At t = 3, a logit of size 1e4 t has an error of 0.3 sqrt(D) u 1e4 t = 3e-3 (linear.cpp), at
+    // worst three times that. This affects the few rows whose two largest logits are that close.
     compare_with_reference(attention(c), Dtype::f32, 1e-2);
     compare_with_reference(attention(c), Dtype::bf16, 1e-2);
   }
@@ -324,7 +325,7 @@ TEST_CASE("a key that is NaN reaches every row that sees it and no other") {
   AttentionCase c;
   c.T = 80;
   c.H = 2;
-  c.window = 17;  // row 79 sees key 63 alone of the first 64
+  c.window = 17;  // of the first 64 keys, row 79 sees only key 63
   const std::vector<int32_t> first = first_keys(c);
   for (int64_t key : {0, 15, 47, 63, 64}) {
     Operation op = attention(c);

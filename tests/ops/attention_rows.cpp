@@ -1,4 +1,4 @@
-// Attention of the last rows to the keys of all: the rows of attention.
+// Attention of the last rows to all keys equals those rows of full attention.
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace bamtrain::testing {
 namespace {
 
 /// Calls f(case, n) for every T in every form; n, dimensions, heads, sequences, documents and
-/// windows turn.
+/// windows cycle.
 template <class F>
 void for_last_rows(F&& f) {
   constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}};

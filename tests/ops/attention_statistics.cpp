@@ -1,4 +1,4 @@
-// Entropy and support of attention's rows, with every normalizer.
+// Entropy and nonzero keys of attention rows, with every normalizer.
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,8 @@ int64_t visible(const AttentionCase& c, int64_t b, int64_t i) {
   return i - first_keys(c)[static_cast<size_t>(b * c.T + i)] + 1;
 }
 
-/// Calls f(n, entropy, nonzero_keys) for every row, which sees n keys.
+/// Calls f(n, entropy, nonzero_keys) for every row, where n is the number of keys that the row
+/// sees.
 template <class F>
 void for_rows(const AttentionCase& c, const Arrays& found, F&& f) {
   const std::vector<double>&H = found.at("entropy").x, &s = found.at("support").x;
@@ -42,9 +43,9 @@ void for_rows(const AttentionCase& c, const Arrays& found, F&& f) {
   }
 }
 
-/// A rounding u of a logit moves an entropy by up to |log p| u; above alpha 2 it takes a key of
-/// weight u^(1 / (alpha - 1)) into the support, and near alpha 1 roundings of p's root count
-/// 1 / (alpha - 1) times.
+/// A rounding error u in a logit changes an entropy by up to |log p| u. Above alpha 2, it can add a
+/// key of weight u^(1 / (alpha - 1)) to the nonzero keys. Near alpha 1, errors in p's root count 1
+/// / (alpha - 1) times.
 double statistics_tolerance(const AttentionCase& c) {
   const double a = c.normalizer.alpha - 1, rounding = 8 * fp32_tolerance(c);
   if (c.normalizer.kind != NormalizerKind::entmax) return rounding;
@@ -84,7 +85,7 @@ TEST_CASE("statistics of attention on the CPU agree with the reference, with eve
 TEST_CASE("rows of equal logits have the statistics of equal weights") {
   for (const NormalizerForm& form : normalizers_with_more()) {
     const bool stick = form.kind == NormalizerKind::stick_breaking;
-    if (!traits_of(form.kind).sums_to_one && !stick) continue;  // no sum tells the weights
+    if (!traits_of(form.kind).sums_to_one && !stick) continue;  // no sum shows the weights
     AttentionCase c;
     c.B = 2;
     c.T = 130;
@@ -155,7 +156,7 @@ TEST_CASE("keys whose weights underflow count where the normalizer gives them we
     c.D = 4;
     c.normalizer = form;
     Operation op = attention_statistics(c);
-    // z = 2000 for the first key, else 0.
+    // z = 2000 for the first key, 0 for the others.
     for (int64_t n = 0; n < c.T * c.D; ++n) {
       op.inputs["q"].x[static_cast<size_t>(n)] = n % c.D == 0 ? 2 : 0;
       op.inputs["k"].x[static_cast<size_t>(n)] = n == 0 ? 2000 : 0;
@@ -164,7 +165,7 @@ TEST_CASE("keys whose weights underflow count where the normalizer gives them we
       INFO(describe(c) << " in " << name_of(t));
       size_t wrong = 0;
       for_rows(c, statistics_on(t, c, op), [&](int64_t n, double entropy, double nonzero_keys) {
-        const bool stick = form.kind == NormalizerKind::stick_breaking;  // near keys come first
+        const bool stick = form.kind == NormalizerKind::stick_breaking;  // it prefers near keys
         int64_t keys = stick ? n - 1 : n;
         if (form.kind == NormalizerKind::entmax) keys = 1;
         if (form.kind == NormalizerKind::topk) keys = form.keys.of(n, c.T);
@@ -173,7 +174,7 @@ TEST_CASE("keys whose weights underflow count where the normalizer gives them we
       CHECK(wrong == 0);
     }
   }
-  // Alpha 1.01: a key at half of what leaves the support has a weight of 2^-100.
+  // Alpha 1.01: a key halfway to leaving the nonzero keys has a weight of 2^-100.
   AttentionCase c;
   c.T = 2;
   c.D = 4;

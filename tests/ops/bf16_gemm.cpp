@@ -1,4 +1,4 @@
-// Products of bf16 by the processor, where it has such, against sums in fp64.
+// bf16 products in hardware, where available, compared with sums in fp64.
 
 #include "ops/cpu/bf16_gemm.h"
 
@@ -13,7 +13,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// f(products) where this machine has such.
+/// Calls f(products) if this machine has them.
 template <class F>
 void with_products_of_bf16(F&& f) {
   const Bf16Gemm* const products = bf16_gemm(kNewestIsa);
@@ -26,10 +26,10 @@ void with_products_of_bf16(F&& f) {
   products->end();
 }
 
-/// A product with rows further apart than they are long; what lies between them is NaN.
+/// A product whose row stride exceeds the row length; the elements in between are NaN.
 struct Case {
   Bf16Shape shape;
-  std::vector<bf16> a;      // (M, lda), A and A' side by side
+  std::vector<bf16> a;      // (M, lda), A and A' adjacent
   std::vector<Bf16Pair> b;  // (K / 2, ldb)
   std::vector<float> c;     // (M, ldc)
 
@@ -77,7 +77,7 @@ TEST_CASE("products of bf16 are sums in fp32 of exact terms") {
             int64_t wrong = 0, spoiled = 0;
             for (int64_t m = 0; m < M; ++m) {
               for (int64_t n = 0; n < x.shape.ldc; ++n) {
-                if (n >= N) {  // between the rows
+                if (n >= N) {  // between rows
                   spoiled += !std::isnan(x.at_c(m, n));
                   continue;
                 }
@@ -89,7 +89,7 @@ TEST_CASE("products of bf16 are sums in fp32 of exact terms") {
                   truth += term;
                   size += std::abs(term);
                 }
-                // A rounding for each addition, in whatever order.
+                // One rounding per addition, in any order.
                 const double bound = static_cast<double>(2 * K + 1) * kF32 * size;
                 wrong += !(std::abs(static_cast<double>(x.at_c(m, n)) - truth) <= bound);
               }

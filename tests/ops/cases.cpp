@@ -17,14 +17,14 @@ Tensor tensor_or_none(const std::vector<Memory>& memory) {
   return memory.empty() ? Tensor() : memory.front().tensor();
 }
 
-/// The named input in memory, or nothing where it is absent.
+/// The named input in memory; empty if it is absent.
 std::vector<Memory> optional(const Machine& m, const Arrays& in, const std::string& name) {
   std::vector<Memory> out;
   if (in.count(name)) out.push_back(m.memory(in.at(name)));
   return out;
 }
 
-/// Memory for the gradient of an optional input, holding `existing`.
+/// Memory for the gradient of an optional input, filled with `existing`.
 std::vector<Memory> optional_gradient(const Machine& m, const Arrays& in, const std::string& name,
                                       double existing) {
   std::vector<Memory> out;
@@ -49,7 +49,7 @@ Values index_values(int64_t n, int64_t below, const std::string& stream) {
 
 namespace {
 
-/// v (N, O) with `gap` columns of NaN behind: nothing may read them.
+/// v (N, O) followed by `gap` columns of NaN, which nothing may read.
 Values with_gap(const Values& v, int64_t gap) {
   const int64_t N = v.shape.at(0), O = v.shape.at(1);
   Values out{v.role, {N, O + gap}, {}};
@@ -60,7 +60,7 @@ Values with_gap(const Values& v, int64_t gap) {
   return out;
 }
 
-/// The first O columns of t (N, O + gap), whose others are still those of with_gap.
+/// The first O columns of t (N, O + gap). Checks that the others are unchanged from with_gap.
 Values without_gap(const Tensor& t, Role role, int64_t O) {
   const Values all = read(t, role);
   const int64_t N = t.shape[0], row = t.shape[1];
@@ -85,7 +85,7 @@ Operation linear(const LinearCase& c) {
   if (c.bias) op.inputs["bias"] = random_values(P, {c.O}, "bias");
   op.differentiated = {"y"};
   op.accumulated = {"weight", "bias"};
-  // Sums of n products of normal numbers, which in a small case may happen to cancel.
+  // Sums of n products of normal numbers, which may happen to cancel in a small case.
   const double rows = std::sqrt(static_cast<double>(c.N));
   op.cancelling = {{"y", std::sqrt(static_cast<double>(c.I))},
                    {"x", std::sqrt(static_cast<double>(c.O))},
@@ -130,8 +130,8 @@ Operation norm(const NormCase& c) {
   if (c.bias) op.inputs["bias"] = random_values(P, {c.C}, "norm bias");
   op.differentiated = {"y"};
   op.accumulated = {"residual", "branch", "weight", "bias"};
-  // dsum is rstd u less its projections on 1 and x, which with one column are all of it but eps.
-  // In a row of small numbers rstd is large.
+  // dsum is rstd u minus its projections on 1 and x. With one column, these are all of it except
+  // for eps. rstd is large if the row's numbers are small.
   double rstd = 0;
   for (int64_t n = 0; c.C == 1 && n < c.N; ++n) {
     const double x = op.inputs["residual"].x[static_cast<size_t>(n)] +
@@ -253,7 +253,7 @@ Operation running_sums(const SumsCase& c) {
     const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
     const Tensor gates = wide.tensor().slice(2, 0, c.H);
     fill(gates, in.at("gates"));
-    // Behind those of tokens before, where there are such.
+    // After the sums of past tokens, if there are any.
     const Memory all = m.unwritten(Role::wide, {c.B, c.H, c.past + c.T});
     const Tensor sums = all.tensor().slice(2, c.past, c.T);
     Tensor before;

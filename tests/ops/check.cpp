@@ -1,4 +1,4 @@
-// The check backend: silent where two backends agree, precise where they do not.
+// The check backend: silent if two backends agree, precise if they do not.
 
 #include "ops/check/check.h"
 
@@ -41,7 +41,8 @@ Operation statistics_alone(const AttentionCase& c) {
   return op;
 }
 
-/// Attention forward and backward, of which `machine` has nothing to say; what forward gave.
+/// Runs attention forward and backward, and checks that `machine` reports no difference. Returns
+/// the forward results.
 Arrays check_both_passes(Machine& machine, const Operation& op, const AttentionCase& c) {
   Arrays saved = op.forward(machine, op.inputs);
   const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
@@ -51,7 +52,7 @@ Arrays check_both_passes(Machine& machine, const Operation& op, const AttentionC
 
 struct Named {
   const char* forward;
-  const char* backward;  // "" where the same call is both, or there is none
+  const char* backward;  // "" if one call does both, or there is no backward call
   Operation op;
 };
 
@@ -71,7 +72,7 @@ std::vector<Named> operations() {
 TEST_CASE("backends that agree pass, and the results are those of the tested one") {
   for (const Named& n : operations()) {
     INFO(n.forward);
-    // Above fp32's errors, which the tests of each operation derive, below any mistake.
+    // Above fp32's errors, which the tests of each operation derive, and below any mistake.
     Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()}), cpu(Dtype::f32);
     const Arrays expected = n.op.forward(cpu, n.op.inputs);
     const Arrays found = n.op.forward(machine, n.op.inputs);
@@ -108,9 +109,9 @@ TEST_CASE("rows whose keys all have the bound for their bias pass") {
   c.table = TableForm::self;
   c.scale = ScaleForm::content;
   c.window = 1;
-  Operation alone = attention(c);  // every row, and at -1e4 in the last head
+  Operation alone = attention(c);  // all rows, and -1e4 in the last head
   c.window = 0;
-  Operation first = attention(c);  // the first row of every head, as bam with theta_beta = -0.8
+  Operation first = attention(c);  // the first row of every head, like bam with theta_beta = -0.8
   Values& table = first.inputs["table"];
   for (int64_t e = 0; e < c.H * c.T; ++e) {
     table.x[static_cast<size_t>(e)] = e % c.T == 0 ? -1e4 : -0.1 * static_cast<double>(e % c.T);
@@ -122,7 +123,7 @@ TEST_CASE("rows whose keys all have the bound for their bias pass") {
   }
 }
 
-// A row's dz sum to 0: so does what they give to c1 of such a unit, but for rounding.
+// A row's dz sum to 0. So do their contributions to c1 of such a unit, up to rounding.
 TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
   AttentionCase c = attention_form();
   c.scale = ScaleForm::none;
@@ -134,8 +135,8 @@ TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
   check_both_passes(machine, op, c);
 }
 
-// Where a training begins, scores and weights of the network are small: what it adds is nearly the
-// same for all keys of a row, and its gradients are 10^-3 of what they are sums of.
+// When training begins, the scores and the network's weights are small. What it adds is nearly the
+// same for all keys of a row, and its gradients are 10^-3 of the terms that they sum.
 TEST_CASE("mixes of heads pass at the beginning of a training") {
   for (const MixForm mix : {MixForm::concat, MixForm::concat_residual, MixForm::add_residual}) {
     AttentionCase c;
@@ -157,7 +158,7 @@ TEST_CASE("mixes of heads pass at the beginning of a training") {
   }
 }
 
-// Whose gradients are sums over rows of dz, of backends that round `out`.
+// Their gradients are sums over rows of dz, on backends that round `out`.
 TEST_CASE("biases that read queries and keys, and mixes of heads, pass in bf16") {
   for (const TableForm table : {TableForm::relative, TableForm::contextual, TableForm::falling,
                                 TableForm::difference, TableForm::fire}) {
@@ -175,7 +176,7 @@ TEST_CASE("biases that read queries and keys, and mixes of heads, pass in bf16")
 
 TEST_CASE("an operation past the limit is named, with both values") {
   for (const Named& n : operations()) {
-    // fp32 differs from fp64 by more than this everywhere.
+    // fp32 always differs from fp64 by more than this.
     Machine machine(Dtype::f32, {checked(1e-12), &heap_memory()});
     try {
       n.op.forward(machine, n.op.inputs);

@@ -240,7 +240,8 @@ double difference_error(const Operation& op, int64_t entries) {
       if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
       error = std::max(error, std::abs(difference - g[i]));
     }
-    // An input without influence (a table that one key sees) has gradient 0: absolute there.
+    // An input without influence (a table in a row with one key) has gradient 0, so the error is
+    // absolute.
     worst = std::max(worst, error / (largest > 0 ? largest : 1));
   }
   return worst;
@@ -252,7 +253,7 @@ void check_close(const std::string& name, const Values& found, const Values& tru
   double error = 0, size = 0, largest_error = 0, largest = 0;
   for (size_t i = 0; i < truth.x.size(); ++i) {
     const double e = std::abs(found.x[i] - truth.x[i]), x = std::abs(truth.x[i]);
-    // Written so that NaN counts.
+    // Written so that NaN counts as larger.
     if (!(e <= largest_error)) largest_error = e;
     error += e * e;
     size += x * x;
@@ -275,7 +276,7 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& tr
 
 namespace {
 
-/// A machine of kShape, planned once for all tests that ask for it with as many threads.
+/// A machine of kShape, planned once for all tests that use it with the same number of threads.
 Machine& shared_machine(Dtype activations, CpuIsa isa) {
   static std::map<std::tuple<Dtype, CpuIsa, int>, std::unique_ptr<Machine>> machines;
   std::unique_ptr<Machine>& m = machines[{activations, isa, omp_get_max_threads()}];

@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of operations share: an operation with its adjoint as functions of named values
-// that run on any backend, finite differences of it, and comparisons between backends.
+// Shared code of the tests of operations: an operation with its adjoint as functions of named
+// values on any backend, its finite differences, and comparisons between backends.
 
 #include <cstdint>
 #include <functional>
@@ -21,10 +21,10 @@ namespace bamtrain::testing {
 constexpr double kF32 = 0x1p-24;
 constexpr double kBf16 = 0x1p-8;
 
-/// What decides the dtype of a value on a backend: A, P, i32 or f64 of ops/ops.h.
+/// Determines the dtype of a value on a backend: A, P, i32 or f64 of ops/ops.h.
 enum class Role { activation, parameter, index, wide };
 
-/// A tensor's elements in fp64, row-major, whatever dtype they were in.
+/// A tensor's elements in fp64, row-major, whatever their original dtype.
 struct Values {
   Role role = Role::activation;
   std::vector<int64_t> shape;
@@ -39,10 +39,10 @@ Values constant_values(Role role, std::vector<int64_t> shape, double value);
 /// `x` rounded to what `dtype` can represent.
 double rounded(double x, Dtype dtype);
 
-/// The heap, whose bounds sanitizers know.
+/// The heap, so that sanitizers know the bounds.
 MemorySource& heap_memory();
 
-/// A tensor with memory of its own, from a source as that of a Device.
+/// A tensor with its own memory, from a source such as a Device's.
 class Memory {
  public:
   Memory(Dtype dtype, const std::vector<int64_t>& shape, double fill,
@@ -56,15 +56,15 @@ class Memory {
   Tensor tensor_;
 };
 
-/// Those of `dtypes` in which this machine has matrix products: oneDNN multiplies bf16 on AVX-512
-/// only. What is left out is reported once.
+/// Those of `dtypes` for which this machine has matrix products: oneDNN multiplies bf16 only on
+/// AVX-512. Reports once what is left out.
 std::vector<Dtype> with_products(std::vector<Dtype> dtypes);
 
-/// Element by element between fp64 and a tensor of any dtype and strides.
+/// Copy elements between fp64 and a tensor of any dtype and strides.
 void fill(const Tensor& t, const Values& v);
 Values read(const Tensor& t, Role role);
 
-/// A backend, and its memory: the host's, or that of host_view.h.
+/// A backend and its memory, which is the host's or that of host_view.h.
 struct Device {
   std::unique_ptr<Backend> backend;
   MemorySource* source = nullptr;
@@ -72,8 +72,8 @@ struct Device {
 
 constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_amx};
 
-/// A backend with its scratch. `activations` f64 selects the reference backend, f32 and bf16 the
-/// CPU backend.
+/// A backend with its scratch memory. `activations` f64 selects the reference backend, f32 and bf16
+/// the CPU backend.
 class Machine {
  public:
   static constexpr WorkspaceShape kShape = {.B = 4,
@@ -100,10 +100,10 @@ class Machine {
 
   Memory memory(const Values& v) const;
   Memory zeros(Role role, const std::vector<int64_t>& shape) const;
-  /// For what an operation overwrites: NaN, so that an element it forgets is seen.
+  /// Memory that an operation overwrites. Filled with NaN, to detect elements that it forgets.
   Memory unwritten(Role role, const std::vector<int64_t>& shape) const;
 
-  /// What the operation of that name finds.
+  /// The result of the operation with this name.
   double squared_norm(const Tensor& x);
 
  private:
@@ -112,56 +112,57 @@ class Machine {
   Arena arena_;
 };
 
-/// An operation of Backend at given inputs.
+/// An operation of Backend with given inputs.
 struct Operation {
   Arrays inputs;
   std::function<Arrays(Machine&, const Arrays& inputs)> forward;
-  /// Gradients under the names of the inputs, at `cotangents` of the results in `differentiated`.
-  /// `saved` are all results of a forward pass. What the contract adds to something finds
-  /// `existing` there and is named in `accumulated`; everything else finds NaN. Null: it has none.
+  /// The inputs' gradients, by input name, for `cotangents` of the results in `differentiated`.
+  /// `saved`: all results of a forward pass. Gradients that the contract accumulates are listed in
+  /// `accumulated` and start at `existing`; all others start as NaN. Null: no adjoint.
   std::function<Arrays(Machine&, const Arrays& inputs, const Arrays& saved,
                        const Arrays& cotangents, double existing)>
       adjoint;
   std::vector<std::string> differentiated = {};
   std::vector<std::string> accumulated = {};
-  /// Where the operation leaves no choice (cross entropy); otherwise random.
+  /// Set if the operation fixes them (cross entropy); otherwise random.
   Arrays cotangents = {};
-  /// The size of the terms of a result or gradient whose sum is far smaller than they are: errors
+  /// For results or gradients that are sums of much larger terms: the size of these terms. Errors
   /// are then relative to this size.
   std::map<std::string, double> cancelling = {};
-  /// The tolerance of results or gradients that have one of their own, whatever the others'.
+  /// Tolerances of individual results or gradients, which replace the common one.
   std::map<std::string, double> tolerances = {};
 };
 
-/// Central differences of f = sum of cotangents times results in fp64 against the adjoint, at up to
-/// `entries` elements of each input: the largest error over the largest gradient of that input.
+/// Compares central differences of f = sum of cotangents times results in fp64 with the adjoint, at
+/// up to `entries` elements of each input. Returns the largest error over the largest gradient of
+/// that input.
 ///
-/// With h = 1e-5 the truncation is h^2 f''' / 6 = 2e-11 f''', the rounding u |f| / h = 1e-11 |f|;
-/// third derivatives and sums of the cases stay below 1e3 of the gradient, so that a correct
-/// adjoint is within kDifferenceTolerance and one that is off by 1 % is far outside.
+/// With h = 1e-5, the truncation error is h^2 f''' / 6 = 2e-11 f''' and the rounding error is u |f|
+/// / h = 1e-11 |f|. Third derivatives and sums of the cases stay below 1e3 of the gradient. So a
+/// correct adjoint is within kDifferenceTolerance, and one that is off by 1 % is far outside.
 double difference_error(const Operation& op, int64_t entries = 40);
 constexpr double kDifferenceTolerance = 1e-7;
 
-/// Checks every result and gradient of the CPU backend, for every instruction set that this machine
-/// has, against the reference in `activations`.
-/// Inputs are rounded to their dtype first, so that only arithmetic differs.
+/// Compares every result and gradient of the CPU backend in `activations` with the reference, for
+/// every instruction set that this machine has. Inputs are first rounded to their dtype, so that
+/// only arithmetic differs.
 ///
-/// Both the norm of the error over the norm of the truth and the largest error over the largest
-/// element must be within `f32_tolerance`, which the caller derives from the operation. In bf16 an
-/// activation is rounded once when it is stored: kBf16 more.
+/// Two errors must be within `f32_tolerance`, which the caller derives from the operation: the norm
+/// of the error over the norm of the truth, and the largest error over the largest element. In
+/// bf16, storing an activation rounds it once: kBf16 more.
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance);
-/// The same for other machines, all of these activations.
+/// The same for other machines, all with these activations.
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance,
                             const std::vector<Machine*>& machines);
-/// The comparison of one array; `least` is the least size that errors are relative to.
+/// Compares one array; errors are relative to the larger of its size and `least`.
 void check_close(const std::string& name, const Values& found, const Values& truth,
                  double tolerance, double least = 0);
 
-/// Checks that all elements are the same numbers, naming the first that are not.
+/// Checks that all elements are equal, and reports the first difference.
 void check_equal(const std::vector<double>& found, const std::vector<double>& truth);
 
-/// Whether all results and gradients of the CPU backend have the same bits for 1, 2, 3 and 4
-/// threads, each with a backend of its own.
+/// Whether all results and gradients of the CPU backend are bitwise identical with 1, 2, 3 and 4
+/// threads, each with a separate backend.
 bool same_for_any_threads(const Operation& op, Dtype activations,
                           const WorkspaceShape& shape = Machine::kShape);
 

@@ -22,8 +22,8 @@ TEST_CASE("cross entropy on the CPU agrees with the reference, wherever the logi
     for (double shift : {0.0, 1e4, -1e4}) {
       INFO("V " << V << ", logits shifted by " << shift);
       const int64_t R = V > 1000 ? 3 : 70;
-      // exp to 3.4 u, sums in pieces, one division. The loss is the difference of two numbers of
-      // the size of the shift, formed in fp64 and rounded once.
+      // exp with 3.4 u, sums in parts, one division. The loss is the difference of two numbers of
+      // the size of the shift, computed in fp64 and rounded once.
       const double tolerance = 12 * kF32;
       compare_with_reference(cross_entropy({R, V, shift, false}), Dtype::f32, tolerance);
       compare_with_reference(cross_entropy({R, V, shift, true}), Dtype::f32, tolerance);

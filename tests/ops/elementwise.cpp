@@ -27,8 +27,8 @@ TEST_CASE("the adjoint of every activation agrees with finite differences") {
 }
 
 TEST_CASE("activations on the CPU agree with the reference") {
-  // exp is good to 2e-7 = 3.4 u (simd.cpp), a sigmoid to 6 u; tanh = 2 sigmoid - 1 doubles that,
-  // and the derivative of gelu multiplies 1 - tanh^2 by up to 1.3. erf is good to 4e-7 = 7 u.
+  // exp is accurate to 2e-7 = 3.4 u (simd.cpp), a sigmoid to 6 u. tanh = 2 sigmoid - 1 doubles
+  // that, and gelu's derivative multiplies 1 - tanh^2 by up to 1.3. erf is accurate to 4e-7 = 7 u.
   const double tolerance = 32 * kF32;
   for (MlpKind kind : kMlps) {
     for (int64_t F : {1, 15, 16, 33, 300}) {
@@ -101,7 +101,7 @@ TEST_CASE("rotating back undoes a rotation") {
     Values x = op.inputs.at("x");
     for (double& v : x.x) v = rounded(v, m.dtype_of(Role::activation));
     const Arrays back = op.adjoint(m, {}, {}, op.forward(m, {{"x", x}}), 0);
-    // cos^2 + sin^2 = 1 up to the rounding of both to fp32; two roundings to bf16.
+    // cos^2 + sin^2 = 1 up to the rounding of both to fp32; plus two roundings to bf16.
     check_close("x", back.at("x"), x, 8 * kF32 + (t == Dtype::bf16 ? 2 * kBf16 : 0));
   }
 }

@@ -1,8 +1,9 @@
-// What bf16 costs the gradients of priors' and scales' parameters, of every mechanism that has any.
+// The bf16 error of gradients of priors' and scales' parameters, for every mechanism that has
+// parameters.
 //
-// The backward pass forms D_i = <dout_i, out_i> from a rounded `out`, so that all dz_ij of a row
-// are off by -p_ij e_i with one e_i for the row, and the gradient of a parameter, the sum over all
-// rows of dz_ij db_ij, by e_i times the mean of db_ij in each. What it is made of are the
+// The backward pass computes D_i = <dout_i, out_i> from a rounded `out`, so all dz_ij of a row are
+// off by -p_ij e_i, with the same e_i. The gradient of a parameter is the sum over all rows of
+// dz_ij db_ij. It is off by e_i times the mean of db_ij in each row, but its terms are the
 // deviations from that mean.
 
 #include <cmath>
@@ -17,20 +18,20 @@
 namespace bamtrain::testing {
 namespace {
 
-/// The largest relative error of a parameter's gradient. By what was measured, 1 % and less, where
-/// the mean of its derivative over a row is of the size of the deviations.
+/// The largest relative error allowed for a parameter's gradient. Measured values are 1 % and less
+/// if the mean of its derivative over a row is as large as the deviations.
 double limit(const std::string& parameter, const std::string& scale) {
   static const std::map<std::string, double> kOthers = {
       // The derivative grows with distance and with t. At T 1,024 the gradient happens to be a
-      // seventh of its size at 256, its error is of the same size.
+      // seventh of that at 256, with an error of the same size.
       {"bam.theta_beta, ssmax", 0.4},
       {"bam.theta_alpha, ssmax", 0.1},
       // The derivative is the bias, and at the initial values that is nearly the same for all keys.
       {"bam.theta_alpha", 0.05},
-      // t = log n: a few keys have all of the weight, and the mean of s over them is many times its
+      // t = log n: a few keys have all the weight, and the mean of s over them is many times its
       // deviations.
       {"ssmax.s", 0.15},
-      // Lines of 32 units, most of whose slopes cancel in the sum over all of them.
+      // Lines of 32 units; most of their slopes cancel in the sum over all units.
       {"fire.c", 0.05},
       {"fire.m", 0.05},
       {"fire.w1", 0.05},
@@ -53,11 +54,11 @@ TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of f
       for (const auto& [name, v] : truth) {
         INFO(name << " of " << of.prior.name << " with " << of.scale.name << ", T " << T);
         if (name == "lse") {
-          // Nothing on its way is rounded to bf16; sums may be in another order.
+          // Nothing on this path is rounded to bf16; sums may have a different order.
           check_close(name, found.at(name), v, 4 * kF32 * std::sqrt(static_cast<double>(T)), 1);
           continue;
         }
-        // A constant added to all logits: no gradient but the residues.
+        // A constant added to all logits: its gradient is only rounding error.
         if (name == "fire.b2") continue;
         const double error = relative_error(found.at(name).x, v.x);
         INFO("error " << error);
@@ -67,8 +68,8 @@ TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of f
   }
 }
 
-/// Checks the gradients `names` of attention in bf16 beside those in fp32, of inputs `in` that are
-/// rounded first.
+/// Checks the gradients `names` of attention in bf16 against fp32, for inputs `in` that are rounded
+/// first.
 void compare_precisions(Machine& half, Machine& single, const AttentionCase& c, Arrays in,
                         const std::vector<const char*>& names) {
   const Operation op = attention(c);
@@ -88,7 +89,7 @@ void compare_precisions(Machine& half, Machine& single, const AttentionCase& c, 
   }
 }
 
-// Gates are of the scores: what they give is in the gradients of queries and keys.
+// Gates come from scores: their gradients are part of the gradients of queries and keys.
 TEST_CASE("gradients of gates and positions of cope in bf16 are near those of fp32") {
   for (const int64_t T : {64, 256, 1024, 2048}) {
     const WorkspaceShape shape = mechanism_workspace(T);

@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of any memory as the host sees them.
+// Host views of tensors in any memory.
 
 #include <cstdint>
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace bamtrain::testing {
 
-/// Memory that the host cannot reach by its address.
+/// Memory that the host cannot address.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual bool holds(const void* address) const = 0;
-  /// Both after all work that was given to the device, and done when they return.
+  /// upload and download run after all work given to the device, and are complete on return.
   virtual void download(void* host, const void* device, int64_t bytes) const = 0;
   virtual void upload(void* device, const void* host, int64_t bytes) const = 0;
 };
 
-/// That of the device under test; null where all memory is the host's.
+/// The memory of the device under test; null if all memory is the host's.
 inline const DeviceMemory* device_memory = nullptr;
 
-/// A tensor's elements on the host, strides and all: the tensor itself, or a copy of its memory
-/// from the first element to the last.
+/// A tensor's elements on the host, with the same strides: the tensor itself, or a copy of its
+/// memory from the first element to the last.
 class HostView {
  public:
   explicit HostView(const Tensor& t) : original_(t), host_(t) {
@@ -38,9 +38,9 @@ class HostView {
   HostView(const HostView&) = delete;
   HostView& operator=(const HostView&) = delete;
 
-  /// For get and put of core/element.h; valid as long as this object and the original.
+  /// For get and put of core/element.h. Valid as long as this object and the original are.
   const Tensor& tensor() const { return host_; }
-  /// Makes the original equal to tensor().
+  /// Copies tensor() to the original.
   void upload() const {
     if (bytes_.empty()) return;
     device_memory->upload(original_.data, bytes_.data(), static_cast<int64_t>(bytes_.size()));

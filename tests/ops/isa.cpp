@@ -1,4 +1,4 @@
-// The programs run on processors older than the newest that it has code for.
+// The programs run on processors older than the newest one they have code for.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,8 +15,8 @@ struct Close {
   void operator()(std::FILE* f) const { pclose(f); }
 };
 
-/// Functions of a program that use instructions or registers of AVX and later, as objdump prints
-/// them, names demangled.
+/// Functions of a program that use AVX or later instructions or registers, from objdump, with
+/// demangled names.
 std::set<std::string> functions_with_avx(const std::string& program) {
   const std::string command = "objdump -d -C --no-show-raw-insn " + program;
   const std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
@@ -59,7 +59,7 @@ TEST_CASE("newer instructions stay in the functions that are chosen at run time"
   int chosen_in_all = 0;
   while (std::getline(programs, program, ':')) {
     for (const std::string& name : functions_with_avx(program)) {
-      // Copies for one caller are local to their file: nothing is merged with them.
+      // Clones for one caller are local to their file, so the linker does not merge them.
       if (name.find("[clone .constprop") != std::string::npos) continue;
       bool inside = false;
       for (const char* set : {"v3", "v4", "v4_amx"}) {

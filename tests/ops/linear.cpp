@@ -8,7 +8,7 @@
 namespace bamtrain::testing {
 namespace {
 
-/// A sum of n products in fp32: each addition rounds the partial sum, which grows as sqrt(k), so
+/// A sum of n products in fp32. Each addition rounds the partial sum, which grows as sqrt(k), so
 /// the error relative to the result, of size sqrt(n), is about 0.3 u sqrt(n). Five times that for
 /// the largest of many elements, and a few roundings of inputs and outputs.
 double sum_tolerance(int64_t n) { return kF32 * (4 + 1.5 * std::sqrt(static_cast<double>(n))); }
@@ -27,7 +27,7 @@ TEST_CASE("linear on the CPU agrees with the reference at every edge of its tile
   int64_t n = 0;
   for (int64_t N : {1, 2, 3, 4, 5, 63, 256, 257, 600}) {
     for (int64_t O : {1, 383, 385, 800}) {
-      // Inner sizes alternate, so that every outer pair meets a small and a large one.
+      // Inner sizes alternate, so that every outer pair is tested with a small and a large one.
       for (int64_t I : {n % 2 ? 1 : 7, n % 2 ? 129 : 64}) {
         const LinearCase c{N, O, I, n % 3 != 0};
         ++n;
@@ -69,7 +69,7 @@ TEST_CASE("logits are fp32 from bf16 operands") {
               read(truth.tensor(), Role::parameter), sum_tolerance(96));
 }
 
-/// c + A^T B or A B in fp64, of what lies in fp32 memory.
+/// c + A^T B or c + A B in fp64, from fp32 memory.
 Values product_truth(Values c, const Matrix& a, const Matrix& b, int64_t first_column) {
   const auto at = [](const Matrix& x, int64_t row, int64_t column) {
     const auto* data = static_cast<const float*>(x.data);
@@ -101,12 +101,12 @@ TEST_CASE("a matrix product reads and writes parts of wider matrices and leaves 
 }
 
 TEST_CASE("a matrix product of rows that begin in few sets of a cache is that of any others") {
-  // Widths that are multiples of 256 floats are copied first, by slices of the inner dimension.
+  // Widths that are multiples of 256 floats are copied first, in slices of the inner dimension.
   struct Case {
     int64_t M, N, K, width_a, width_b;
     bool a_transposed;
   };
-  Matmul product;  // one for all: what it keeps of a product may not reach the next
+  Matmul product;  // shared: state of one product must not affect the next
   for (const Case& s : {Case{150, 130, 1100, 768, 1024, true}, Case{150, 130, 1100, 256, 300, true},
                         Case{150, 130, 513, 300, 512, true}, Case{300, 390, 31, 512, 512, true},
                         Case{270, 129, 700, 700, 256, false}, Case{64, 65, 512, 256, 256, true},

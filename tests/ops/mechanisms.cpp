@@ -16,19 +16,19 @@ namespace {
 
 constexpr int64_t kH = 4, kD = 16, kC = kH * kD;
 
-/// The same in bf16 and in fp32.
+/// Values that are the same in bf16 and fp32.
 Values normal_of_bf16(std::vector<int64_t> shape, const std::string& stream) {
   Values v = random_values(A, std::move(shape), stream);
   for (double& x : v.x) x = rounded(x, Dtype::bf16);
   return v;
 }
 
-/// The parameters of a prior or a scale near their initial values, and the gates that some of them
-/// make of x.
+/// The parameters of a prior or scale near their initial values, and the gates that some of them
+/// compute from x.
 class Parameters {
  public:
-  std::vector<Tensor> theta, dtheta;  // but for gates' weights
-  Tensor gates, dgates;               // (1, T, columns), empty where there are none
+  std::vector<Tensor> theta, dtheta;  // without the gates' weights
+  Tensor gates, dgates;               // (1, T, columns); empty without gates
 
   Parameters(const Machine& m, const MechanismInfo& info, const Options& options,
              const ModelShape& shape)
@@ -65,7 +65,7 @@ class Parameters {
     dgates = keep(m.unwritten(A, g.shape));
   }
 
-  /// Gradients by name; of gates' weights dgates^T x.
+  /// Adds gradients by name; for gates' weights, dgates^T x.
   void take(Arrays& to, const std::string& owner) const {
     for (size_t p = 0; p < names_.size(); ++p) to[owner + names_[p]] = read(dtheta[p], P);
     if (!gates) return;
@@ -132,7 +132,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   a.v = of_tokens("v");
   for (Tensor* d : {&g.dq, &g.dk, &g.dv}) *d = keep(m.unwritten(A, {1, T, kH, kD}));
   a.first_key = keep(m.zeros(Role::index, {1, T}));
-  if (!of.causal) {  // all keys, but in a last third that sees itself alone
+  if (!of.causal) {  // all keys; rows of the last third see only themselves
     Values first{Role::index, {1, T}, {}}, last = first;
     for (int64_t i = 0; i < T; ++i) {
       first.x.push_back(i < T - T / 3 ? 0 : static_cast<double>(i));

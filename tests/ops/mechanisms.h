@@ -1,5 +1,5 @@
 #pragma once
-// Every prior and every scale that has parameters, as a layer of attention uses it, on any backend.
+// Every prior and every scale that has parameters, used as in a layer of attention, on any backend.
 
 #include <vector>
 
@@ -20,28 +20,29 @@ struct Mechanisms {
 };
 
 /// Every prior in every form of its options without a scale, every scale without a prior, and
-/// scaled biases of bam and of what returns gradients of rows.
+/// scaled biases of bam and of priors that return gradients of rows.
 std::vector<Mechanisms> all_mechanisms();
-/// Those that know keys behind the query, in bidirectional attention.
+/// Those with a formula for keys after the query, in bidirectional attention.
 std::vector<Mechanisms> bidirectional_mechanisms();
 
-/// Scratch that parameter_gradients takes, of a machine.
+/// The scratch memory that parameter_gradients needs from a machine.
 WorkspaceShape mechanism_workspace(int64_t T);
 
-/// lse, and the gradients of all parameters by "prior.name" and "scale.name", of one layer over T
-/// tokens; queries, keys, values and cotangents are normal numbers of variance 1 which bf16 holds.
+/// lse and the gradients of all parameters, named "prior.NAME" and "scale.NAME", of one layer over
+/// T tokens. Queries, keys, values and cotangents are bf16 normal numbers of variance 1.
 Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T);
 
-/// Without attention: "table" (H, distances) of a prior of family table, "scale" (B, H, T) of a
-/// scale of kind length in documents of 700 tokens, and the gradients of their parameters at random
-/// cotangents.
+/// Without attention: "table" (H, distances) for a prior of family table, "scale" (B, H, T) for a
+/// scale of kind length in documents of 700 tokens, and the gradients of their parameters with
+/// random cotangents.
 Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T);
 
-/// The norm of found - truth over that of truth, which is not 0.
+/// The norm of found - truth over that of truth, which must not be 0.
 double relative_error(const std::vector<double>& found, const std::vector<double>& truth);
 
-/// Checks that the relative error of each array of the two functions above is within `tolerance`,
-/// but of the gradient of "fire.b2", a constant added to all logits: rounding alone.
+/// Checks that the relative error of each array of the two functions above is within `tolerance`.
+/// Exception: the gradient of "fire.b2", a constant added to all logits, which is only rounding
+/// error.
 void check_near(const Arrays& found, const Arrays& truth, double tolerance);
 
 }  // namespace bamtrain::testing

@@ -16,9 +16,8 @@ double value_of(uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(uint32_t{bits} << 16));
 }
 
-/// The bf16 nearest to a finite f by comparing distances in fp64, ties to the even pattern: the
-/// candidates are the two patterns around f, the one past the largest finite number being what
-/// stands for 2^128.
+/// The bf16 nearest to a finite f, by comparing distances in fp64, ties to even. The candidates are
+/// the two patterns around f; the one past the largest finite number stands for 2^128.
 uint16_t nearest_bf16(float f) {
   const auto down = static_cast<uint16_t>(std::bit_cast<uint32_t>(f) >> 16);
   const auto up = static_cast<uint16_t>(down + 1);
@@ -34,7 +33,7 @@ uint16_t nearest_bf16(float f) {
 
 TEST_CASE(
     "conversion to bf16 rounds to nearest even, ties, denormals, infinities and NaN included") {
-  // Every upper half with lower halves on and around the ties.
+  // Every upper half, with lower halves at and near the ties.
   std::vector<float> in;
   for (uint32_t upper = 0; upper < 0x10000u; ++upper) {
     for (uint32_t lower : {0x0000u, 0x0001u, 0x4321u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
@@ -83,7 +82,7 @@ TEST_CASE("add adds each element once") {
   for (Dtype t : {Dtype::f32, Dtype::f64}) {
     Machine m(t);
     for (int64_t n : {1, 17, 50001}) {
-      // Integers, so that the sums are exact.
+      // Integers, so that sums are exact.
       Values a = constant_values(P, {n}, 0), b = a, sum = a;
       for (int64_t i = 0; i < n; ++i) {
         const auto k = static_cast<size_t>(i);
@@ -108,7 +107,7 @@ TEST_CASE("add of activations rounds each sum once") {
       std::vector<double> sum = read(dst.tensor(), Role::activation).x;
       const std::vector<double> other = read(src.tensor(), Role::activation).x;
       for (size_t i = 0; i < sum.size(); ++i) {
-        // Numbers of bf16 or fp32 have an exact sum in fp64.
+        // Two bf16 or fp32 numbers have an exact sum in fp64.
         sum[i] = rounded(rounded(sum[i] + other[i], t == Dtype::bf16 ? Dtype::f32 : t), t);
       }
       m.backend().add(dst.tensor(), src.tensor());
@@ -141,7 +140,7 @@ TEST_CASE("the squared norm of 1, 2, ..., n is n (n + 1) (2 n + 1) / 6 exactly")
 }
 
 TEST_CASE("the squared norm of a billion bytes counts its first and last elements once") {
-  // Past 2^28 elements the partial sums take a second round. Untouched pages cost no memory.
+  // Past 2^28 elements, the partial sums need a second pass. Untouched pages take no memory.
   constexpr int64_t n = (int64_t{1} << 28) + 20000;
   Machine m(Dtype::f32);
   Arena arena;

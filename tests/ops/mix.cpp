@@ -1,5 +1,5 @@
-// Attention whose heads are mixed: finite differences of the reference, the CPU backend against it,
-// and what a network of zeros is.
+// Attention with mixed heads: finite differences of the reference, the CPU backend compared with
+// it, and a network of zeros.
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 constexpr MixForm kMixForms[] = {MixForm::concat, MixForm::concat_residual, MixForm::add_residual,
                                  MixForm::bias_only};
 
-/// The forms of bias that a mix reads, and tables that fall.
+/// The forms of bias that a mix reads, and falling tables.
 std::vector<TableForm> bases() {
   std::vector<TableForm> all;
   for (const TableForm form : kTableForms) {
@@ -28,8 +28,8 @@ std::vector<TableForm> bases() {
   return all;
 }
 
-/// With what attention has no gradient of as no input: fire's functions of distances, and c2, which
-/// moves every logit of a row alike, where weights sum to 1.
+/// Fixes the inputs without a gradient: fire's functions of distances and, if weights sum to 1, c2,
+/// which shifts all logits of a row equally.
 Operation with_gradients(const AttentionCase& c) {
   Operation op = attention(c);
   Arrays fixed;
@@ -92,15 +92,15 @@ TEST_CASE("the adjoint of mixed heads agrees with finite differences under every
       c.normalizer = normalizer;
       if (traits_of(normalizer.kind).takes_scale) c.scale = ScaleForm::both;
       INFO(describe(c));
-      // Where a key of entmax comes near its threshold second derivatives jump.
+      // Second derivatives jump when an entmax key comes near its threshold.
       const double factor = normalizer.kind == NormalizerKind::entmax ? 10 : 1;
       CHECK(difference_error(with_gradients(c), 20) < factor * kDifferenceTolerance);
     }
   }
 }
 
-/// Every T with every base (half of these pairs) and form; dimensions, heads, sequences, scales,
-/// documents and windows turn at their own pace.
+/// Every T with every base (half of these pairs) and form. Dimensions, heads, sequences, scales,
+/// documents and windows cycle with different periods.
 template <class F>
 void for_mix_cases(F&& f) {
   constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}, {5, 5}};
@@ -131,7 +131,7 @@ void for_mix_cases(F&& f) {
         c.zero_scale = n / 2 % 4 == 1;
         c.own_rows = true;
         if (n % 5 == 3) c.content_scale = 0.5 / std::sqrt(static_cast<double>(c.D));
-        if (T > 200) c.B = 1;  // for time
+        if (T > 200) c.B = 1;  // to save time
         ++n;
         INFO(describe(c));
         f(c);

@@ -35,8 +35,8 @@ TEST_CASE("norms on the CPU agree with the reference for ragged widths") {
       for (int64_t N : {1, 67, 200}) {
         INFO("C " << C << ", N " << N);
         const Operation op = norm({kind, N, C, bias, branch});
-        // Mean, variance, root, products: about ten roundings in a row; sums over C and over N in
-        // pieces (see linear.cpp).
+        // Mean, variance, root, products: about ten roundings in sequence; sums over C and N in
+        // parts (see linear.cpp).
         const double tolerance = kF32 * (10 + 1.5 * std::sqrt(static_cast<double>(C + N)));
         compare_with_reference(op, Dtype::f32, tolerance);
         compare_with_reference(op, Dtype::bf16, tolerance);
@@ -61,7 +61,7 @@ TEST_CASE("without a branch the stream may stay where it is") {
 }
 
 TEST_CASE("a row of equal numbers has the norms that its formulas give") {
-  // rmsnorm: x / sqrt(x^2 + eps); layernorm: the bias alone. eps 0 so that both are exact.
+  // rmsnorm: x / sqrt(x^2 + eps), exact with eps 0; layernorm: only the bias.
   for (Dtype t : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
     Machine m(t);
     const double unit = t == Dtype::f64 ? 0x1p-53 : kF32;
@@ -77,7 +77,7 @@ TEST_CASE("a row of equal numbers has the norms that its formulas give") {
     CHECK(read(stats.tensor(), Role::parameter).x == std::vector<double>{0, 0.25, 0, 0.25});
     m.backend().norm_forward(sum.tensor(), y.tensor(), stats.tensor(), x.tensor(), {}, w.tensor(),
                              b.tensor(), NormKind::layernorm, 1);
-    // The mean of forty equal numbers is one rounding or two away from them.
+    // The mean of forty equal numbers is off by one or two roundings.
     check_close("y", read(y.tensor(), Role::activation),
                 constant_values(Role::activation, {2, 40}, 0.25), 8 * unit, 4);
     check_close("stats", read(stats.tensor(), Role::parameter),

@@ -1,5 +1,5 @@
 #pragma once
-// Normalizers as tests name them.
+// Names for normalizers in tests.
 
 #include <vector>
 
@@ -16,13 +16,13 @@ constexpr NormalizerForm topk(int64_t number, bool of_sequence = false) {
 }
 constexpr NormalizerForm stick_breaking() { return {.kind = NormalizerKind::stick_breaking}; }
 
-/// The n-th of a normalizer's examples.
+/// The n-th example of a normalizer.
 inline NormalizerForm example_of(const NormalizerInfo& info, size_t n) {
   Options o = default_options(info.options);
   for (const auto& [name, value] : info.examples.at(n)) o.set(name, value);
   return info.form_of(o);
 }
-/// Every normalizer in all of its examples, and `more`.
+/// Every normalizer with each of its examples, and `more`.
 inline std::vector<NormalizerForm> every_normalizer(const std::vector<NormalizerForm>& more = {}) {
   std::vector<NormalizerForm> forms;
   for (const NormalizerInfo& info : all_normalizers()) {
@@ -31,7 +31,7 @@ inline std::vector<NormalizerForm> every_normalizer(const std::vector<Normalizer
   forms.insert(forms.end(), more.begin(), more.end());
   return forms;
 }
-/// Every normalizer in its first example, and `more`.
+/// Every normalizer with its first example, and `more`.
 inline std::vector<NormalizerForm> one_of_every_normalizer(
     const std::vector<NormalizerForm>& more = {}) {
   std::vector<NormalizerForm> forms;

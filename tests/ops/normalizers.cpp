@@ -1,5 +1,5 @@
 // Attention with every normalizer: finite differences of the reference, the CPU's general path
-// against the reference, identities, and rows at the edges of what numbers hold.
+// compared with the reference, identities, and rows with extreme logits.
 
 #include <algorithm>
 #include <cmath>
@@ -93,7 +93,7 @@ TEST_CASE("keys in tiles without weight count: gates there have the gradients of
     c.normalizer = form;
     c.own_rows = true;
     Operation op = attention(c);
-    // All rows alike, b = -8 of the keys that are 8 to 110 tokens away.
+    // All rows are equal; keys at a distance of 8 to 110 have b = -8.
     std::fill(op.inputs.at("q").x.begin(), op.inputs.at("q").x.end(), 1.0);
     std::vector<double>& E = op.inputs.at("positions").x;
     for (size_t n = 0; n < E.size(); ++n) {
@@ -113,7 +113,8 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
       for (ScaleForm scale : kScaleForms) {
         AttentionCase c;
         c.B = 2;
-        // Of each bias a length at which no key lies within a step of the edge of a support.
+        // For each bias, a length at which no key is within a step of entering or leaving the
+        // nonzero keys.
         c.T = table == TableForm::relative ? 12 : 13;
         c.H = 4;
         c.K = 2;
@@ -123,7 +124,7 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
         c.positions = n % 3 == 0 ? 64 : 4;
         c.documents = n++ % 2 == 1;
         c.normalizer = form;
-        if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
+        if (table == TableForm::fire) continue;  // "of_u" is not an input's gradient
         if (!is_run(row, static_cast<size_t>(table) + static_cast<size_t>(scale), 2)) continue;
         INFO(describe(c));
         CHECK(difference_error(attention(c), 20) < kDifferenceTolerance);
@@ -176,7 +177,7 @@ TEST_CASE("attention of every normalizer has the same bits for any number of thr
   }
 }
 
-/// Attention with v = 1 and the logits of `c`: rows sum to what the weights sum to.
+/// Attention with v = 1 and the logits of `c`, so that out is the sum of the weights.
 Arrays sums_of_rows(Machine& m, const AttentionCase& c, double factor) {
   Operation op = attention(c);
   std::fill(op.inputs.at("v").x.begin(), op.inputs.at("v").x.end(), 1.0);
@@ -188,8 +189,8 @@ Arrays sums_of_rows(Machine& m, const AttentionCase& c, double factor) {
   return gradients;
 }
 
-// Its parts cancel by 1 / (alpha - 1); weights are powers 1 / (alpha - 1) of numbers that are
-// rounded.
+// Its terms cancel by 1 / (alpha - 1), and weights are rounded numbers to the power 1 / (alpha -
+// 1).
 TEST_CASE("the gradient of an alpha near 1 agrees with the reference") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     GeneralMachines machines(t);
@@ -230,7 +231,7 @@ TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any
     GeneralMachines machines(t);
     for (Machine* m : {&machines.newest, &machines.older}) {
       for (const NormalizerForm& form : all) {
-        // Logits that are all equal, of size 1 and 1e4, and bam's floor.
+        // Logits that are all equal, of size 1 and of size 1e4, and bam's floor.
         for (double factor : {0.0, 1.0, 1e4}) {
           for (TableForm table : {TableForm::none, TableForm::self}) {
             AttentionCase c;
@@ -244,7 +245,7 @@ TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any
             const Arrays r = sums_of_rows(*m, c, factor);
             const bool whole = traits_of(form.kind).sums_to_one;
             size_t wrong = 0;
-            // Below alpha 1.01 roundings of x = p^(1/1000) are a thousand times those of p.
+            // Below alpha 1.01, rounding errors of x = p^(1/1000) are a thousand times those of p.
             const double most =
                 form.kind == NormalizerKind::entmax && form.alpha < 1.1 ? 1e-3 : 1e-5;
             const double least = t == Dtype::bf16 ? kBf16 : most;
@@ -321,7 +322,7 @@ TEST_CASE("entmax with alpha near 1 is softmax, top-k with all keys too") {
   }
 }
 
-/// The projection of z on the simplex (Held et al. 1974): sparsemax, without any iteration.
+/// The projection of z onto the simplex (Held et al. 1974): sparsemax without iteration.
 std::vector<double> projection(const std::vector<double>& z) {
   std::vector<double> sorted = z;
   std::sort(sorted.rbegin(), sorted.rend());
@@ -343,7 +344,7 @@ TEST_CASE("entmax with alpha 2 is the projection on the simplex") {
   c.content = 3;
   c.normalizer = entmax(2);
   Operation op = attention(c);
-  // v_j the j-th unit vector: out_i is p_i.
+  // v_j is the j-th unit vector, so out_i is p_i.
   for (int64_t j = 0; j < c.T; ++j) {
     for (int64_t d = 0; d < c.D; ++d)
       op.inputs.at("v").x[static_cast<size_t>(j * c.D + d)] = j == d;

@@ -1,4 +1,4 @@
-// RAdam and AdamW against ten steps computed by an independent script (scripts/golden).
+// RAdam and AdamW, compared with ten steps computed by an independent script (scripts/golden).
 
 #include <cmath>
 #include <cstdlib>
@@ -31,7 +31,7 @@ struct Golden {
   }
 };
 
-/// A parameter of n elements with its gradient and moments on a machine.
+/// A parameter of n elements with its gradient and optimizer state on a machine.
 struct Trained {
   Machine machine;
   Memory weights, m, v, gradients;
@@ -78,8 +78,8 @@ TEST_CASE("ten steps of RAdam and of AdamW agree with the golden values") {
     const std::string name = kind == OptimizerKind::radam ? "radam" : "adamw";
     const std::vector<double> weights = golden[name + ".weights"];
     for (Dtype t : {Dtype::f64, Dtype::f32}) {
-      // In fp32 a step makes about ten roundings of a move of at most lr times the size of the
-      // momentum (RAdam's first steps are not divided by sqrt(v)), two of the weight.
+      // In fp32, a step rounds the change about ten times and the weight twice. The change is at
+      // most lr times the momentum (RAdam's first steps are not divided by sqrt(v)).
       const bool exact = t == Dtype::f64;
       const double lr = config["lr"];
       Trained p(t, initial);
@@ -152,12 +152,12 @@ TEST_CASE("the clipping factor brings a larger norm to the limit and leaves a sm
     CHECK(factor(1, 2) == 1);
     CHECK(factor(64, 0) == 1);
     CHECK(factor(0, 2) == 1);
-    // Of gradients that are still to be multiplied by it.
+    // The gradients have yet to be multiplied by this factor.
     CHECK(factor(64, 2, 0.5) == 0.25);
     CHECK(factor(64, 2, 0.125) == 0.125);
     CHECK(factor(64, 0, 0.5) == 0.5);
     CHECK(std::isnan(factor(INFINITY, 2)));
-    // No step follows one that failed.
+    // No step after one that failed.
     CHECK(std::isnan(factor(1, 2)));
     before = 1;
     CHECK(std::isnan(factor(NAN, 0)));
@@ -197,7 +197,7 @@ TEST_CASE("without a gradient only the decay moves a weight") {
 }
 
 TEST_CASE("the rounded copy is the new weights, rounded, and nothing beside it") {
-  // Longer than what a thread takes at a time, and no multiple of a vector.
+  // Longer than a thread's share, and not a multiple of a vector.
   constexpr int64_t n = 40003;
   Machine machine(Dtype::bf16);
   const Memory w = machine.memory(random_values(Role::parameter, {n}, "w"));
@@ -228,7 +228,7 @@ TEST_CASE("a weight that a step takes past its limits stays on them, its moments
     s.rule.beta2 = 0.5;
     s.rule.minimum = -0.25;
     s.rule.maximum = 0.75;
-    // On both sides, and as many as a vector has lanes.
+    // Weights at both limits, and enough for all lanes of a vector.
     std::vector<double> before, gradients, after, m;
     for (int i = 0; i < 40; ++i) {
       const double w = i % 4 == 0 ? 0 : i % 4 == 1 ? 0.5 : i % 4 == 2 ? 0.7 : -0.2;

@@ -1,4 +1,4 @@
-// Matrix products in processes whose environment differs.
+// Matrix products in processes with different environments.
 
 #include <sys/wait.h>
 
@@ -46,7 +46,7 @@ TEST_CASE("products of fp32 are in fp32 whatever the environment has oneDNN do")
 }
 
 TEST_CASE("products give the same bits where OpenMP starts fewer threads than were asked for") {
-  // Without a limit of oneDNN's own, and as on a processor without AVX-512.
+  // Without a limit on oneDNN, and as on a processor without AVX-512.
   for (const std::string isa : {"", "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 "}) {
     const Ended one = run(isa + "OMP_NUM_THREADS=1");
     REQUIRE(one.status == 0);

@@ -1,6 +1,6 @@
-// Prints a hash of the bits of products of awkward shape, one line each, for tests that need a
-// process of its own: OpenMP and oneDNN read their environment once. With an argument, C++ gets no
-// memory inside parallel regions.
+// Prints hashes of the bits of products with awkward shapes, one per line, for tests that need a
+// separate process: OpenMP and oneDNN read their environment once. With an argument, C++
+// allocations fail inside parallel regions.
 
 #include <omp.h>
 

@@ -1,5 +1,5 @@
-// What the CPU backend makes of priors and scales against the reference, which shares no formula
-// and no adjoint with it.
+// Results of priors and scales on the CPU backend, compared with the reference, which shares no
+// formula and no adjoint with it.
 
 #include "catch.h"
 #include "mechanisms.h"
@@ -31,7 +31,7 @@ TEST_CASE("tables and scales of many rows on the CPU agree with the reference") 
   for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
     for (const Mechanisms& of : all) {
       INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));
-      // Parameters and results rounded to fp32, everything else in fp64.
+      // Parameters and results are rounded to fp32, everything else is fp64.
       check_near(tables_and_scales(cpu, of, kB, kT), tables_and_scales(reference, of, kB, kT),
                  1e-5);
     }

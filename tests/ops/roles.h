@@ -1,5 +1,5 @@
 #pragma once
-// Roles by one letter, where tests of operations list what has them.
+// One-letter names of roles, for lists in tests of operations.
 
 #include "compare.h"
 

@@ -46,7 +46,7 @@ float exp_of(const SimdSet& set, float x) {
   return out[0];
 }
 
-/// The largest relative error over every `stride`-th float between two of one sign.
+/// The largest relative error over every `stride`-th float between two floats of the same sign.
 double largest_error(const SimdSet& set, float from, float to, uint32_t stride) {
   const uint32_t end = std::bit_cast<uint32_t>(to);
   std::vector<float> x(static_cast<size_t>(set.width)), y(x.size());
@@ -184,7 +184,7 @@ TEST_CASE("sums and maxima over lanes") {
     INFO(set.name);
     const int n = set.width;
     std::vector<float> x(static_cast<size_t>(n));
-    // 7 is prime to every width: a permutation of 0, ..., n - 1, less 20.
+    // 7 is coprime to every width: a permutation of 0, ..., n - 1, minus 20.
     for (int i = 0; i < n; ++i) x[static_cast<size_t>(i)] = static_cast<float>((i * 7) % n - 20);
     CHECK(set.sum(x.data()) == static_cast<float>(n * (n - 1) / 2 - 20 * n));
     CHECK(set.maximum(x.data()) == static_cast<float>(n - 1 - 20));
@@ -235,7 +235,7 @@ TEST_CASE("two numbers of bf16 make one to 16 bits") {
     std::vector<float> x(n);
     std::vector<bf16> first(n), second(n);
     int64_t wrong = 0;
-    // From 2^-100 on, so that what the first leaves is not denormal; up to 2^100.
+    // From 2^-100 to 2^100, so that the remainder of the first part is not denormal.
     for (uint32_t bits = 0x0D800000u; bits < 0x71800000u; bits += 12345) {
       for (size_t i = 0; i < n; ++i) {
         x[i] = std::bit_cast<float>(bits + static_cast<uint32_t>(i) * 77);
@@ -255,7 +255,7 @@ TEST_CASE("two numbers of bf16 make one to 16 bits") {
       const float sum = static_cast<float>(first[i]) + static_cast<float>(second[i]);
       CHECK((i == 3 ? std::isnan(sum) : sum == 0));
     }
-    // Numbers of bf16 are exact.
+    // bf16 numbers are exact.
     for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i);
     set.store_in_two(first.data(), second.data(), x.data());
     for (size_t i = 0; i < n; ++i) {

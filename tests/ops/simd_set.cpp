@@ -1,4 +1,4 @@
-// Compiled once per instruction set, as src/ops/meson.build does with the library.
+// Compiled once per instruction set, like the library in src/ops/meson.build.
 
 #include "simd_set.h"
 

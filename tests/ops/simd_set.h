@@ -25,7 +25,7 @@ struct SimdSet {
   void (*store_partial)(float* out, const float* x, int64_t n);
 };
 
-/// The sets of this build that this machine can run.
+/// The sets in this build that this machine can run.
 std::vector<SimdSet> simd_sets();
 
 }  // namespace bamtrain::testing

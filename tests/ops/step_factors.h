@@ -1,5 +1,5 @@
 #pragma once
-// The factors of an optimizer's step in a machine's memory.
+// The factors of an optimizer step in a machine's memory.
 
 #include <vector>
 

@@ -16,7 +16,7 @@ TEST_CASE("the adjoint of running sums agrees with finite differences") {
 }
 
 TEST_CASE("running sums on the CPU agree with the reference") {
-  // Everything is summed in fp64: one rounding of what is stored in fp32.
+  // All sums are in fp64: only storing in fp32 rounds.
   for (const SumsCase& c :
        {SumsCase{1, 1, 1}, {2, 40, 3}, {3, 300, 5}, {2, 40, 3, 1}, {1, 30, 2, 9}}) {
     compare_with_reference(running_sums(c), Dtype::f32, 2 * kF32);
@@ -27,7 +27,7 @@ TEST_CASE("running sums on the CPU agree with the reference") {
 TEST_CASE("running sums are exact over 500,000 tokens") {
   const double u = std::log1p(std::exp(1.75));
   for (Dtype t : {Dtype::f32, Dtype::f64}) {
-    // The reference adds every row's gates anew.
+    // The reference adds up the gates again for every row.
     const int64_t T = t == Dtype::f64 ? 20'000 : 500'000;
     Operation op = running_sums({1, T, 1});
     op.inputs["bias"].x[0] = 0.25;
@@ -39,7 +39,7 @@ TEST_CASE("running sums are exact over 500,000 tokens") {
       const double exact = static_cast<double>(n + 1) * u;
       worst = std::max(worst, std::abs(S[static_cast<size_t>(n)] - exact) / exact);
     }
-    // At most T roundings; the differences that attention reads near the diagonal are as good.
+    // At most T roundings; the differences that attention reads near the diagonal are as accurate.
     CHECK(worst < static_cast<double>(T) * 0x1p-53);
     CHECK(std::abs(S[static_cast<size_t>(T - 1)] - S[static_cast<size_t>(T - 101)] - 100 * u) <
           1e-8);
@@ -118,7 +118,7 @@ struct DenseRow {
 TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are those of fp64") {
   AttentionCase c;
   c.T = 500'000;
-  c.window = 300;  // bounds the work, not S
+  c.window = 300;  // bounds the work, but not S
   c.table = TableForm::difference;
   const auto T = static_cast<size_t>(c.T), D = static_cast<size_t>(c.D);
   Machine m(Dtype::f32, kNewestIsa, {.B = 1, .T = c.T, .H = 1, .K = 1, .D = c.D});
@@ -130,7 +130,7 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
       for (double& x : v.x) x = rounded(x, Dtype::f32);
     }
   }
-  // The truth: S about 500,000 at the end, in more than fp64.
+  // The truth, in more than fp64: S is about 500,000 at the end.
   std::vector<double> S, slope;
   long double total = 0;
   for (double gate : gates.inputs.at("gates").x) {
@@ -146,10 +146,10 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
   const Arrays weights = ones.forward(m, ones.inputs);
   double worst = 0;
   for (double x : weights.at("out").x) worst = std::max(worst, std::abs(x - 1));
-  // Two sums of the same numbers in different orders, a rounding for each key at most.
+  // Two sums of the same numbers in different orders, with at most one rounding per key.
   CHECK(worst <= static_cast<double>(c.window) * kF32);
 
-  // Cotangents in some rows alone, near the ends of tiles and of the sequence: the gradients are
+  // Cotangents only in some rows, near the ends of tiles and of the sequence. The gradients must be
   // theirs, and zero elsewhere.
   const Arrays saved = op.forward(m, op.inputs);
   Values dout = constant_values(Role::activation, {1, c.T, 1, c.D}, 0), out = dout;
@@ -178,8 +178,8 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
     }
   }
 
-  // To the gates: the sum of what is behind each, times the derivative of softplus. In front of all
-  // rows it is zero but for the roundings of its terms.
+  // For the gates: the sum of all later elements, times the derivative of softplus. Before all
+  // these rows, it is zero up to the rounding of its terms.
   const Arrays back = gates.adjoint(m, gates.inputs, {}, {{"sums", d.at("numbers")}}, 0);
   double behind = 0, size = 0, error = 0;
   for (size_t t = T; t-- > 0;) {

@@ -1,4 +1,4 @@
-// The bits of every operation of the CPU backend do not depend on the number of threads.
+// Results of every CPU operation are bitwise identical for any number of threads.
 
 #include <cmath>
 #include <dnnl.hpp>
@@ -76,7 +76,7 @@ TEST_CASE("flat passes give the same bits with 1, 2, 3 and 4 threads") {
   }
 }
 
-/// C = A^T B as the gradient of a weight needs it: (M, N) fp32 from (K, M) and (K, N).
+/// C = A^T B as in the gradient of a weight: (M, N) fp32 from (K, M) and (K, N).
 struct Product {
   int64_t M, K, N;
 
@@ -121,8 +121,8 @@ TEST_CASE("one product object serves a changing number of threads") {
 }
 
 TEST_CASE("the library's own threads change the bits of a product with a long inner dimension") {
-  // Why Matmul exists. Nothing depends on the library doing this: only where it was seen to, it
-  // must be seen again, so that this test cannot pass for another reason.
+  // The reason for Matmul. Nothing depends on this library behaviour. But where it was observed,
+  // the test requires it again, so that it cannot pass for another reason.
   bool differs = false;
   for (const Product& p : {Product{64, 16384, 64}, Product{128, 8192, 128}}) {
     const std::vector<double> one = p.with_threads(1, Dtype::f32, matmul_unguarded);

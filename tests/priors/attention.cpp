@@ -40,7 +40,7 @@ TEST_CASE("attention with bam at exponent 1 and alibi's amplitudes is attention 
   const AttentionCase c = small_case();
   Theta theta{{{}, std::vector<double>(6, 1.0), std::vector<double>(6, 0.0)}};
   for (int64_t h = 0; h < c.H; ++h) theta.values[0].push_back(std::log(alibi_slope(h, c.H)));
-  // Biases differ by 1e-5 times a slope below 1, the same for every key.
+  // Biases differ by 1e-5 times a slope below 1, equally for every key.
   check_close("out", attend(c, "bam", theta).at("out"), attend(c, "alibi", {}).at("out"), 1e-10);
 }
 
@@ -89,8 +89,8 @@ TEST_CASE("attention with a vanishing or a flat bam is attention without a prior
   check_close("flat", flat, nope, 1e-12);
 }
 
-/// Attention where queries and keys have nothing in the last channel, and the other inputs are
-/// values(name, index).
+/// Attention where queries and keys are zero in the last channel; other inputs are values(name,
+/// index).
 template <class Of>
 Values attend_without_last(const AttentionCase& c, Of&& values) {
   Operation op = attention(c);
@@ -118,12 +118,12 @@ TEST_CASE("attention with transformer_xl: without vectors it has no prior, by th
       attend_without_last(c, [&](auto&, int64_t n) { return alibi(n / c.T, n % c.T); });
   c.table = TableForm::relative;
   check_close("nope", attend_without_last(c, [](auto...) { return 0.0; }), nope, 1e-12);
-  // The same at every distance, and a part of keys that they have not.
+  // The bias is constant over all distances, and u is in a channel that is zero in the keys.
   const auto flat = [&c](const std::string& name, int64_t n) {
     return name == "r" ? 0.3 : name == "w" || n % c.D == c.D - 1 ? 1.0 : 0.0;
   };
   check_close("flat", attend_without_last(c, flat), nope, 1e-12);
-  // Slopes along the channel that w alone has.
+  // Slopes along the channel in which only w is nonzero.
   const auto slopes = [&](const std::string& name, int64_t n) {
     if (name == "u" || n % c.D != c.D - 1) return 0.0;
     if (name == "w") return std::sqrt(static_cast<double>(c.D));
@@ -189,7 +189,7 @@ TEST_CASE("attention with cope whose columns are equal is attention without a pr
   for (const char* name : {"q", "k", "v"}) check_close(name, found.at(name), truth.at(name), 1e-12);
 }
 
-/// bam's exponents from far below to far above any trained value, a head each.
+/// bam's exponents from far below to far above any trained value, one per head.
 struct ExtremeBam {
   AttentionCase c;
   Theta theta;
@@ -225,7 +225,7 @@ TEST_CASE("attention with bam's exponent from -8 to 4: rows sum to one") {
       const Arrays results = bam.op.forward(m, bam.op.inputs);
       double worst = 0;
       for (double x : results.at("out").x) worst = std::max(worst, std::abs(x - 1));
-      // Two sums of the same numbers in different orders, a rounding for each key at most.
+      // Two sums of the same numbers in different orders, with at most one rounding per key.
       CHECK(worst <= 150 * (t == Dtype::f64 ? 0x1p-53 : kF32) + (t == Dtype::bf16 ? kBf16 : 0));
     }
   }
@@ -234,10 +234,10 @@ TEST_CASE("attention with bam's exponent from -8 to 4: rows sum to one") {
 TEST_CASE("attention with bam's exponent from -8 to 4: results and gradients are right") {
   const double mu = GENERATE(0.0, -0.3, 0.3);
   const ExtremeBam bam(mu);
-  // Logits of 1e4 keep 4e-4 in fp32, and probabilities with them.
+  // Logits of 1e4 have errors of 4e-4 in fp32, and so have probabilities.
   for (Dtype t : {Dtype::f32, Dtype::bf16}) compare_with_reference(bam.op, t, 4e-3);
 
-  // From the table's gradient to the parameters, against differences of the whole in fp64.
+  // From the table's gradient to the parameters, compared with differences of the whole in fp64.
   const Values dout = random_values(Role::activation, {bam.c.B, bam.c.T, bam.c.H, bam.c.D}, "dout");
   Machine m(Dtype::f64);
   const Arrays saved = bam.op.forward(m, bam.op.inputs);
@@ -250,7 +250,7 @@ TEST_CASE("attention with bam's exponent from -8 to 4: results and gradients are
     const std::vector<double>& out = results.at("out").x;
     return std::inner_product(out.begin(), out.end(), dout.x.begin(), 0.0);
   };
-  // At mu = 0 the self key's |.| has its kink.
+  // At mu = 0, |.| has its kink at the self key.
   for (size_t p = 0; p < (mu == 0 ? 2 : 3); ++p) {
     for (size_t h = 0; h < 6; ++h) {
       Theta up = bam.theta, down = bam.theta;
@@ -267,7 +267,8 @@ TEST_CASE("attention with bam's exponent from -8 to 4: results and gradients are
         size += std::abs(term[p]);
       }
       INFO("parameter " << p << ", exponent " << bam.theta.values[1][h] << ", mu " << mu);
-      // A bias of exponent -8 moves by its 50-fold with mu: truncation is (50 h)^2 / 6.
+      // With exponent -8, a bias changes by 50 times its value per unit of mu: truncation is (50
+      // h)^2 / 6.
       CHECK(std::isfinite(size));
       CHECK(std::abs(gradient - difference) <= 1e-6 * size + 1e-8);
     }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kStep = 1e-6;
 
-/// |difference - gradient| relative to the value and its gradient, infinite where not finite.
+/// |difference - gradient| relative to the value and its gradient; infinite if not finite.
 double entry_error(double difference, double gradient, double value) {
   if (!std::isfinite(gradient) || !std::isfinite(value)) {
     return std::numeric_limits<double>::infinity();
@@ -142,7 +142,7 @@ Theta random_theta(const MechanismParameters& parameters) {
     for (int64_t d : p.shape) n *= d;
     std::vector<double>& v = theta.values.emplace_back();
     for (int64_t i = 0; i < n; ++i) {
-      // At least 0.05 away from 0, where |.| of a location may have a kink.
+      // At least 0.05 from 0, where |.| of a location may have a kink.
       const double x = rng.uniform(static_cast<uint64_t>(i)) - 0.5;
       v.push_back(std::isfinite(p.minimum) ? p.minimum + std::abs(x)
                                            : (x < 0 ? x - 0.05 : x + 0.05));

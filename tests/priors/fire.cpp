@@ -1,4 +1,4 @@
-// FIRE's piecewise linear form against its network, evaluated one logit at a time.
+// FIRE's piecewise linear form, compared with its network, evaluated one logit at a time.
 
 #include "priors/fire.h"
 
@@ -54,7 +54,7 @@ struct Fire {
   }
 };
 
-/// What db a test gives to the bias of head h, position i, distance d.
+/// The db that a test uses for the bias of head h, position i, distance d.
 double weight(int64_t h, int64_t i, int64_t d) {
   return Rng(5, "db").normal(static_cast<uint64_t>((h * kT + i) * kT + d));
 }
@@ -69,7 +69,7 @@ double weighted_sum(const Fire& f) {
   return sum;
 }
 
-/// The gradient of weighted_sum by way of segments.
+/// The gradient of weighted_sum, computed with segments.
 std::vector<double> gradient(const Fire& f) {
   const FireParameters p = f.parameters();
   const FireSegments segments(p);
@@ -125,7 +125,7 @@ TEST_CASE("fire's gradients by segments agree with finite differences of its for
   for (double x : g) largest = std::max(largest, std::abs(x));
   for (size_t n = 0; n < f.x.size(); ++n) {
     Fire above = f, below = f;
-    // Small, so that no logit crosses a kink: the sum is linear between.
+    // Small, so that no logit crosses a kink: between kinks the sum is linear.
     constexpr double h = 1e-7;
     above.x[n] += h;
     below.x[n] -= h;

@@ -1,4 +1,4 @@
-// Every formula of a number per token against differences of itself, in fp64.
+// Every formula of a number per token, compared with its finite differences in fp64.
 
 #include "priors/formula.h"
 
@@ -23,7 +23,8 @@ void check_distance(double row, double key, double d) {
   };
   const double e = 1e-6, b = bias(row, key);
   if (row == key) {
-    // There may be a kink, where a token sees itself: a slope between those of both sides.
+    // There may be a kink where a token sees itself: any slope between those of both sides is
+    // right.
     const auto between = [&](double slope, double above, double below) {
       const double margin = 1e-5 * (1 + std::abs(b));
       CHECK(slope >= std::min(above - b, b - below) / e - margin);

@@ -1,4 +1,4 @@
-// Every rule of gates against differences of itself.
+// Every rule of gates, compared with its finite differences.
 
 #include "scales/gated_rows.h"
 

@@ -1,5 +1,5 @@
-// Every prior and every scale of the registries: derivatives against finite differences, and the
-// same check failing once the derivative is off by 1 %.
+// Derivatives of all registered priors and scales, compared with finite differences. The same check
+// must fail if the derivative is off by 1 %.
 
 #include <cmath>
 
@@ -86,13 +86,13 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
       check_adjoint(embedding({13, 4, 6, 5, true}));
     } else if (prior.is<std::monostate>()) {
       CHECK(parameters.empty());
-    }  // others by their bias, below, and in whole models
+    }  // others are tested by their bias below, and in whole models
   }
 }
 
 TEST_CASE("every bias's derivative agrees with finite differences, and 1 % more does not") {
   for (const TableForm form : kTableForms) {
-    if (form == TableForm::fire) continue;  // tests/priors/fire.cpp
+    if (form == TableForm::fire) continue;  // in tests/priors/fire.cpp
     AttentionCase c;
     c.B = 2;
     c.T = 17;
@@ -142,8 +142,8 @@ TEST_CASE("bam's derivatives agree with finite differences for all shapes of its
   const std::vector<double> beta = {-8, -2, -0.6, 0, 1, 2.5, 4};
   const auto H = static_cast<int64_t>(beta.size());
   for (double alpha : {-3.5, 0.0, 1.5}) {
-    // Locations 2 sinh(mu) away from integers, where |.| has a kink; at mu = 0 the kink at distance
-    // 0 is symmetric and its central difference 0, as sign(0) is.
+    // Locations 2 sinh(mu) are away from integers, where |.| has a kink. At mu = 0, the kink at
+    // distance 0 is symmetric: its central difference is 0, as is sign(0).
     for (double mu : {0.0, 0.3, -0.25, 0.55, -0.4}) {
       INFO("theta_alpha " << alpha << ", theta_mu " << mu);
       const Theta theta{
@@ -155,7 +155,7 @@ TEST_CASE("bam's derivatives agree with finite differences for all shapes of its
 
 TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others theirs") {
   const TableFamily& family = *find_prior("bam")->as<TableFamily>();
-  // (1e-5)^-8 = 1e40 at the self key, 39^4 = 2.3e6 at the last, nothing in the third head.
+  // (1e-5)^-8 = 1e40 at the self key, 39^4 = 2.3e6 at the last key, and 0 in the third head.
   const Theta theta{{{0, 0, 0}, {-8, 4, 0.5}, {0, 0, 0}}};
   std::vector<double> table(3 * kTokens);
   family.table(theta.pointers().data(), {3, kTokens}, table.data());

@@ -1,4 +1,4 @@
-// Formulas and initial values against numbers written by hand.
+// Formulas and initial values, compared with numbers worked out by hand.
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +77,7 @@ TEST_CASE("alibi on both sides: keys before the query are nearer by the asymmetr
   alibi.as<TableFamily>()->table(nullptr, both, table.data());
   for (int64_t h = 0; h < 4; ++h) {
     const double slope = std::exp2(-2.0 * static_cast<double>(h + 1));
-    const double distances[] = {4, 3, 2, 1, 0, 0.5, 1.5, 2.5, 3.5};  // behind, own, before
+    const double distances[] = {4, 3, 2, 1, 0, 0.5, 1.5, 2.5, 3.5};  // keys after, self, before
     for (size_t n = 0; n < 9; ++n) {
       CHECK(table[static_cast<size_t>(h) * 9 + n] == Approx(-slope * distances[n]));
     }
@@ -86,7 +86,7 @@ TEST_CASE("alibi on both sides: keys before the query are nearer by the asymmetr
   CHECK(table_shape(alibi, o, shape, 9).asymmetry == 0);
 }
 
-// The location is a key's, i - j = -(exp(mu) - exp(-mu)): behind the query where mu is above 0.
+// The location is a key's, i - j = -(exp(mu) - exp(-mu)): after the query if mu is above 0.
 TEST_CASE("bam on both sides is highest at its location, which keeps its sign, and others at 0") {
   const double mu = std::asinh(1.5);  // exp(mu) - exp(-mu) = 3
   const Theta theta{{{0.2}, {1.3}, {mu}}};
@@ -267,7 +267,7 @@ TEST_CASE("kerple's parameters begin at random and stay within their limits") {
 }
 
 TEST_CASE("t5's buckets: one per distance below 16, then equal widths in log d up to 128") {
-  // The first distance of each bucket from 16 on: 16 * 8^(k / 16), rounded up.
+  // The first distance of each bucket, starting with 16: 16 * 8^(k / 16), rounded up.
   const std::vector<int64_t> first = {16, 19, 21, 24, 27, 31, 35, 40,
                                       46, 52, 59, 67, 77, 87, 99, 113};
   Theta theta{{{}}};
@@ -344,7 +344,7 @@ TEST_CASE("scaled rope: pairs that turn fast stay, those that turn slowly are di
     CHECK(rope.amplitude(o) ==
           Approx(scaling == std::string("yarn") ? 0.1 * std::log(8.0) + 1 : 1));
   }
-  // theta 500000: a pair turns 32 times in 2,048 positions up to pair 5.7, once from pair 14.1 on.
+  // theta 500000: in 2,048 positions, pair 5.7 would turn 32 times, pair 14.1 once.
   const std::vector<double> yarn = frequencies("yarn", 8), llama = frequencies("llama3", 8);
   for (size_t c = 0; c < plain.size(); ++c) {
     INFO("pair " << c);
@@ -436,7 +436,7 @@ TEST_CASE("BAM's sinusoids: every channel has a frequency of its own") {
   }
 }
 
-/// t of the only head, whose parameters have one element each, for a row that sees n keys.
+/// t of the only head, with parameters of one element each, for a row that sees n keys.
 double scale_value(const ScaleInfo& scale, const Options& o, const std::vector<double>& theta,
                    int64_t n) {
   std::vector<const double*> pointers;
@@ -550,7 +550,7 @@ TEST_CASE("adaptive is delta + softplus(u) log(n + 1)^(g tanh w), and its gates 
 
 TEST_CASE("the adaptive temperature is 1 for sharp rows and never less") {
   for (double H : {0.0, 0.3, 0.5, 7.0, 20.0}) CHECK(entropy_scale_of(H) == 1);
-  CHECK(entropy_scale_of(0.6) == Approx(1).epsilon(1e-2));  // no jump behind 0.5
+  CHECK(entropy_scale_of(0.6) == Approx(1).epsilon(1e-2));  // no jump above 0.5
   CHECK(entropy_scale_of(1) == Approx(-0.037 + 0.481 - 2.3 + 4.917 - 1.791));
   CHECK(entropy_scale_of(2) == Approx(2.099));
 }
@@ -560,7 +560,7 @@ TEST_CASE("a scale multiplies the bias too with bam, and only the content with t
     CHECK(find_scale("ssmax")->default_scale_bias(prior.name) == (prior.name == "bam"));
   }
   for (const ScaleInfo& scale : all_scales()) {
-    const bool entropy = scale.name == "entropy";  // it multiplies both, whatever the prior is
+    const bool entropy = scale.name == "entropy";  // it scales both with any prior
     CHECK((scale.default_scale_bias != nullptr) == (scale.name == "ssmax" || entropy));
     if (entropy) CHECK(scale.default_scale_bias("nope"));
   }

@@ -1,4 +1,4 @@
-// Prompts against those of lm-evaluation-harness itself, which scripts/golden/prompts.py wrote.
+// Prompts, compared with those of lm-evaluation-harness, which scripts/golden/prompts.py wrote.
 
 #include "prompts/choice_format.h"
 
@@ -28,12 +28,12 @@ std::string lines_of(const json& records) {
   return lines;
 }
 
-/// The format that a record's fields tell.
+/// The format recognised from a record's fields.
 std::string recognised(const json& record) {
   return recognised_format(JsonObject(record, {"file:1", ExitCode::data, "correct it"})).name;
 }
 
-/// The message that a record is refused with as one of that format.
+/// The message with which a record is refused as one of that format.
 std::string refused(const std::string& format, const json& record) {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.jsonl");
@@ -100,7 +100,7 @@ TEST_CASE("prompts that are ready stand as they are") {
   CHECK(file.format->name == "query");
   CHECK(file.examples[0].context(1) == " Q [title]: \n");
   CHECK(file.examples[0].continuations == std::vector<std::string>{" a  b", " é"});
-  CHECK(file.examples[0].characters == std::vector<int64_t>{4, 1});  // of the choice, without space
+  CHECK(file.examples[0].characters == std::vector<int64_t>{4, 1});  // of the choice, no space
   CHECK(file.examples[0].gold == 1);
 
   write_bytes(path, R"({"ctx": "he [x]", "endings": ["sits", "runs [y]"], "label": 0, "ind": 7})");

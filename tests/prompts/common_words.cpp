@@ -19,7 +19,7 @@ const std::string kListQuestion =
     "that "
     "appear most often in the list are:";
 
-/// The words of "1. a 2. b", which must be numbered so.
+/// The words of "1. a 2. b". Checks the numbering.
 std::vector<std::string> listed(const std::string& text) {
   const auto parts = split(text, " ");
   std::vector<std::string> all;
@@ -31,7 +31,7 @@ std::vector<std::string> listed(const std::string& text) {
   return all;
 }
 
-/// How many words appear so often.
+/// The words, by how often they appear.
 std::map<int64_t, std::vector<std::string>> by_times(const std::vector<std::string>& all) {
   std::map<std::string, int64_t> counts;
   for (const std::string& word : all) ++counts[word];
@@ -40,7 +40,7 @@ std::map<int64_t, std::vector<std::string>> by_times(const std::vector<std::stri
   return times;
 }
 
-/// Of a prompt in parts: the lists, and the answer of the example.
+/// A parsed prompt: the lists, and the example's answer.
 struct ListReading {
   std::vector<std::string> example, answer, list;
 };
@@ -62,7 +62,7 @@ ListReading read_lists(const std::string& text) {
 void check_thousand(int64_t length, const TokenCount& count, int64_t of_example,
                     std::pair<int64_t, int64_t> in_example, std::pair<int64_t, int64_t> in_list) {
   const PromptSet prompts = common_words_prompts(length, 1, count);
-  std::vector<int64_t> places(10);  // of the first reference, tenths of the list
+  std::vector<int64_t> places(10);  // of the first reference, in tenths of the list
   for (int64_t i = 0; i < 1000; ++i) {
     const TextPrompt p = prompts.prompt(i);
     const ListReading r = read_lists(p.text);
@@ -77,7 +77,7 @@ void check_thousand(int64_t length, const TokenCount& count, int64_t of_example,
     CHECK(std::ssize(list.at(in_list.second)) >= 1);
     CHECK(p.tokens_to_generate == 120);
     CHECK(count(p.text) + 120 <= length);
-    // Ten words many times: where they are short, so is the list, whose words were counted once.
+    // Ten words are repeated. If they are short, so is the list, whose words were counted once.
     CHECK(count(p.text) + 120 > length - length / 25);
     for (size_t n = 0; n < r.list.size(); ++n) {
       if (r.list[n] == p.outputs[0]) ++places[n * 10 / r.list.size()];
@@ -87,7 +87,7 @@ void check_thousand(int64_t length, const TokenCount& count, int64_t of_example,
 }
 
 TEST_CASE("a thousand lists have ten common words") {
-  // Two bytes are a token, as a number and a word are some four.
+  // Two bytes per token, as numbers and words have about four.
   const TokenCount count = [](const std::string& text) { return bytes(text) / 2; };
   check_thousand(4095, count, 20, {3, 1}, {6, 1});
   check_thousand(4096, count, 40, {10, 3}, {30, 3});

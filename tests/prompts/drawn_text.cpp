@@ -41,7 +41,7 @@ TEST_CASE("numbers, words and uuids have the form of their kind, all of it as li
   CHECK(is_uniform(last));
   CHECK(is_uniform(variant));
   CHECK(is_uniform(hex));
-  // Of 1,137 nouns each is left out with a chance of 2e-8.
+  // Each of 1,137 nouns is missing with a probability of 2e-8.
   CHECK(adjectives_seen == std::set<std::string>(adjectives().begin(), adjectives().end()));
   CHECK(nouns_seen == std::set<std::string>(nouns().begin(), nouns().end()));
 }

@@ -18,7 +18,7 @@ struct Fixture {
                         std::optional<int64_t> document_start) const {
     return RequestEncoder(tokenizer, document_start).encode(context, continuation, "file:3");
   }
-  /// The ids of `text` behind `first`.
+  /// `first`, followed by the ids of `text`.
   std::vector<int32_t> ids(const std::string& text, std::vector<int32_t> first = {}) const {
     const std::vector<int32_t> of_text = tokenizer.encode(text);
     first.insert(first.end(), of_text.begin(), of_text.end());
@@ -36,7 +36,7 @@ TEST_CASE("a continuation is what the whole text has beyond the ids of its conte
   EncodedRequest r = f.encode(context, continuation, std::nullopt);
   CHECK(r.ids == f.ids(context + continuation));
   CHECK(r.begin == size);
-  // BOS where documents begin with it, and with nothing else.
+  // BOS if documents begin with it, otherwise no start token.
   r = f.encode(context, continuation, f.bos);
   CHECK(r.ids == f.ids(context + continuation, {f.bos}));
   CHECK(r.begin == size + 1);
@@ -53,7 +53,7 @@ TEST_CASE("a context has the ids that it has by itself, where a piece reaches ov
   int crossed = 0;
   const std::string text = "The old sailor crossed two wooden houses.";
   for (size_t cut = 1; cut + 1 < text.size(); ++cut) {
-    if (text[cut - 1] == ' ') continue;  // which goes over
+    if (text[cut - 1] == ' ') continue;  // the space moves to the continuation
     const std::string context = text.substr(0, cut);
     const std::vector<int32_t> own = f.ids(context, {f.bos}), whole = f.ids(text, {f.bos});
     if (own.size() >= whole.size()) continue;

@@ -35,7 +35,7 @@ TEST_CASE("a thousand coded texts have three most frequent words") {
         ++counts[all[n]];
         if (all[n] == "..." && n < 10 * tenth) ++places[n / tenth];
       }
-      // By how often they appear; the law's numbers, of ranks that appear at all.
+      // Sorted by how often they appear; the law's counts, for ranks that appear at all.
       std::vector<std::pair<int64_t, std::string>> ranks;
       for (const auto& [word, times] : counts) ranks.emplace_back(-times, word);
       std::sort(ranks.begin(), ranks.end());

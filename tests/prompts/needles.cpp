@@ -1,5 +1,5 @@
-// RULER's needle tasks. What a prompt asks and what answers it is read from its text alone, by a
-// reader that knows nothing of how it was made.
+// RULER's needle tasks. A reader that does not use the generator parses each prompt's question and
+// answer from its text.
 
 #include "prompts/needles.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace testing;
 
-/// Sentences "Here stands number N of all." from 0 on, with white space of all kinds between.
+/// Sentences "Here stands number N of all.", starting with 0, with various white space in between.
 const HaystackText& essay() {
   static const HaystackText text = [] {
     std::string s;
@@ -33,13 +33,13 @@ PromptSet prompts_of(const NeedleTask& task, int64_t length,
   return needle_prompts(task, {&essay(), depth}, length, seed, bytes);
 }
 
-/// What a prompt's text says.
+/// What a prompt's text contains.
 struct NeedleReading {
   std::string context;
-  std::vector<std::string> units;  // of the context: lines, or sentences
+  std::vector<std::string> units;  // the context's lines or sentences
   std::vector<std::string> queries;
   std::map<std::string, std::vector<std::string>> values;  // of each key
-  bool one = false;                                        // asks for one value
+  bool one = false;                                        // asks for a single value
 };
 
 NeedleReading read_needles(const NeedleTask& task, const std::string& text) {
@@ -69,7 +69,7 @@ NeedleReading read_needles(const NeedleTask& task, const std::string& text) {
   }
   const std::string begin = "One of the special magic " + kinds + " for ";
   if (task.haystack == HaystackKind::text) {
-    // A needle may follow a sentence that the haystack's end has cut.
+    // A needle may follow a sentence that was cut at the haystack's end.
     for (std::string part : split(r.context, ". ")) {
       const size_t at = part.find(" " + begin);
       if (at != std::string::npos) {
@@ -78,7 +78,7 @@ NeedleReading read_needles(const NeedleTask& task, const std::string& text) {
       }
       r.units.push_back(part + ".");
     }
-    r.units.back().pop_back();  // the last has what it has
+    r.units.back().pop_back();  // the last unit keeps its ending
   } else {
     r.units = split(r.context, "\n");
   }
@@ -92,7 +92,7 @@ NeedleReading read_needles(const NeedleTask& task, const std::string& text) {
   return r;
 }
 
-/// The places of needles among the others: how many of the haystack's own units stand before each.
+/// The places of needles: how many of the haystack's own units come before each.
 std::vector<int64_t> depths(const NeedleTask& task, const TextPrompt& p, const NeedleReading& r) {
   std::set<std::string> needles;
   for (const TextPrompt::Place& place : p.needles) needles.insert(at(p, place));
@@ -192,7 +192,7 @@ TEST_CASE("a thousand prompts of each needle task are answered by their text") {
     for (int64_t i = 0; i < 1000; ++i) {
       const TextPrompt p = prompts.prompt(i);
       const NeedleReading r = read_needles(task, p.text);
-      // The references are the values of the keys that are asked for, a key after the other.
+      // The references are the values of the keys in the question, key by key.
       REQUIRE(std::ssize(r.queries) == task.queries);
       std::vector<std::string> outputs = p.outputs;
       for (const std::string& key : r.queries) {
@@ -204,7 +204,7 @@ TEST_CASE("a thousand prompts of each needle task are answered by their text") {
       CHECK(outputs.empty());
       CHECK(std::set<std::string>(r.queries.begin(), r.queries.end()).size() == r.queries.size());
       CHECK(r.one == (task.queries * task.values == 1));
-      // Nothing but the haystack is left.
+      // Only the haystack is left.
       depths(task, p, r);
       int64_t number = 0;
       for (const std::string& unit : r.units) {
@@ -226,7 +226,7 @@ TEST_CASE("a thousand prompts of each needle task are answered by their text") {
         });
         CHECK(place.asked == is_asked);
       }
-      // As long as can be.
+      // The maximum length.
       const int64_t tokens = bytes(p.text) + 128;
       CHECK(p.tokens_to_generate == 128);
       CHECK(tokens <= kLength);
@@ -273,7 +273,7 @@ TEST_CASE("random depths are RULER's") {
     for (int64_t i = 0; i < 2000; ++i) {
       const TextPrompt p = prompts.prompt(i);
       const NeedleReading r = read_needles(task, p.text);
-      if (own_units(p, r) != prompts.size()) continue;  // of a longer key
+      if (own_units(p, r) != prompts.size()) continue;  // its key is longer
       ++counts.at(static_cast<size_t>(depths(task, p, r)[0]));
     }
     CHECK(is_uniform(counts));
@@ -303,7 +303,7 @@ TEST_CASE("random depths are RULER's") {
 TEST_CASE("every key is asked for as often") {
   const NeedleTask& task = *find_needle_task("niah_multikey_1");
   const PromptSet prompts = prompts_of(task, 2200);
-  std::vector<int64_t> counts(4);  // by the needle's place among the four
+  std::vector<int64_t> counts(4);  // by the place of the needle among the four
   for (int64_t i = 0; i < 2000; ++i) {
     const TextPrompt p = prompts.prompt(i);
     for (size_t n = 0; n < 4; ++n) counts[n] += p.needles[n].asked;

@@ -1,5 +1,5 @@
-// Passkeys against texts written out by hand, with a tokenizer whose ids are bytes and pieces of
-// English, and against the counts of BAM's published figure with its own.
+// Passkeys, compared with texts written by hand, for a tokenizer of bytes and pieces of English;
+// and with the counts of BAM's published figure, for BAM's tokenizer.
 
 #include "prompts/passkey.h"
 
@@ -69,7 +69,7 @@ TEST_CASE("BAM's figure has 841 tokens with the answer, in its own tokenizer and
   CHECK(std::ssize(p.prompt) + std::ssize(p.answer) == 841);
   CHECK(p.prompt[0] == 1);
   CHECK(p.answer.size() == 6);
-  // The key's digits, twice within the needle's 25.
+  // The key's digits, twice within the needle's 25 tokens.
   const auto begin = p.prompt.begin() + kTask;
   const auto digits = [&](auto from) {
     return std::search(from, begin + kNeedle, p.answer.begin() + 1, p.answer.end());
@@ -77,7 +77,7 @@ TEST_CASE("BAM's figure has 841 tokens with the answer, in its own tokenizer and
   const auto first = digits(begin), second = digits(first + 1);
   CHECK(first - begin == 5);    // _The _pass _key _is _
   CHECK(second - begin == 15);  // . _Remember _it . _
-  // As published, without BOS, one less.
+  // As published, without BOS: one less.
   CHECK(Passkey(mistral, {}).fixed() == 66);
   CHECK(Passkey(mistral, {5, 0, PasskeyQuestion::paper}).fixed() == 61);
 }
@@ -142,7 +142,7 @@ TEST_CASE("a thousand passkeys are found by their text, where they were put") {
     return sum;
   };
   CHECK(firsts[0] == 0);
-  CHECK(chi_squared(places, 0) < 18.5);  // 4 degrees of freedom: P of more is 0.001
+  CHECK(chi_squared(places, 0) < 18.5);  // 4 degrees of freedom: exceeded with probability 0.001
   CHECK(chi_squared(firsts, 1) < 26.2);  // 8
   CHECK(chi_squared(lasts, 0) < 27.9);   // 9
 }

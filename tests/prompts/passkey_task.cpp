@@ -44,7 +44,7 @@ TEST_CASE("the digits of a passkey are asked for, each behind those before it") 
     const auto [inputs, targets] = texts(*task, e);
     const size_t digits = first_given ? 6 : 5;
     CHECK(targets.size() == 5);
-    // "KEY is the pass key.", the second time that the key is there.
+    // "KEY is the pass key.", the key's second occurrence.
     const size_t at = inputs.find("\u0120is\u0120the\u0120pass\u0120key.");
     REQUIRE(at != std::string::npos);
     const std::string key = inputs.substr(at - digits, digits);
@@ -53,7 +53,7 @@ TEST_CASE("the digits of a passkey are asked for, each behind those before it") 
         (first_given ? "The\u0120passkey\u0120is:\u0120" : "The\u0120pass\u0120key\u0120is\u0120") +
         key.substr(0, digits - 1);
     CHECK(inputs.ends_with(end));
-    // They are the last places.
+    // The targets are at the last places.
     for (size_t i = 0; i < e.targets.size(); ++i) {
       CHECK((e.targets[i] != kIgnoreIndex) == (i + 5 >= e.targets.size()));
     }
@@ -90,7 +90,7 @@ TEST_CASE("prompts of passkeys are as long as their length allows, and no longer
     const int64_t length = task->length(index);
     Example e;
     task->draw(index, length, &e);
-    // Behind the prompt a space and the digits but the last.
+    // After the prompt come a space and the digits except the last.
     const int64_t prompt = std::ssize(e.inputs) - 5;
     CHECK(prompt <= length);
     CHECK(prompt > length - filler);

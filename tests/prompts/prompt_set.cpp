@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;
 
-/// `size` times three bytes, behind up to `spread` drawn ones; 5 are generated.
+/// `size` times three bytes, after up to `spread` random ones; 5 are generated.
 PromptMaker maker(int64_t spread = 0) {
   return [spread](int64_t size, Draws* draws) {
     TextPrompt p;
@@ -40,7 +40,7 @@ TEST_CASE("the largest size that fits is found") {
       },
       maker());
   CHECK(far.size() == 333331);
-  // The least, 19 to pass it, 18 back; two of each of the 7 others, which are as long.
+  // The minimum, 19 to exceed it, 18 back; two for each of the other 7, which have the same length.
   CHECK(counted == 38 + 7 * 2);
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("a prompt that comes out longer has a smaller haystack, and still fill
 }
 
 TEST_CASE("a length that some of the prompts do not fit in is refused before they are asked for") {
-  // The smallest have 11 to 71 tokens, the eight by which a size is sought up to 67.
+  // The smallest have 11 to 71 tokens; the eight used to search for a size have up to 67.
   const PromptSet tight = set(67, {.least = 2}, 60), roomy = set(71, {.least = 2}, 60);
   CHECK(contains(error_of(ExitCode::config, [&] { tight.require_room(0, 100); }),
                  "{length}: expected at least the"));

@@ -1,4 +1,4 @@
-// Texts against what Python's own str methods give, worked out by hand and by python3.
+// Texts, compared with results of Python's str methods, worked out by hand and with python3.
 
 #include "prompts/python_text.h"
 
@@ -26,7 +26,7 @@ TEST_CASE("the first letter becomes a title's, the others small") {
   CHECK(capitalized("he GOES to New York") == "He goes to new york");
   CHECK(capitalized(" He") == " he");
   CHECK(capitalized("éTÉ ÜBER") == "Été über");
-  CHECK(capitalized("ǆUNGLA") == "ǅungla");  // a letter with a title form of its own
+  CHECK(capitalized("ǆUNGLA") == "ǅungla");  // a letter with its own title case
   CHECK(capitalized("1ST [Title]") == "1st [title]");
   CHECK(capitalized("ЖИВИ") == "Живи");
 }

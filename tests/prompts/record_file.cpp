@@ -27,7 +27,7 @@ TEST_CASE("records are the lines that hold something, the last one without its n
   CHECK(names(path) == std::vector<std::string>{"1 a", "4 b"});
   CHECK(names(path, 1) == std::vector<std::string>{"1 a"});
   write_bytes(path, "{\"name\": \"a\"}\nno JSON");
-  CHECK(names(path, 1) == std::vector<std::string>{"1 a"});  // what nobody asks for is not read
+  CHECK(names(path, 1) == std::vector<std::string>{"1 a"});  // records past the limit are not read
 }
 
 TEST_CASE("what is no file of records is refused by its place") {

@@ -41,7 +41,7 @@ TEST_CASE("requests of OLMES and lm-evaluation-harness are read from within") {
   };
   CHECK(contains(refused("{\"request\": {\"context\": \"a\", \"continuation\": \"\"}}"),
                  path + ":1: request: continuation: expected some text, found none"));
-  // One that a text is to be generated for has none.
+  // A request for generation has no continuation.
   CHECK(contains(refused("{\"request\": {\"context\": \"a\", \"stop_sequences\": []}}"),
                  path + ":1: request: continuation: expected a string, found no such member"));
   CHECK(contains(refused("{\"request\": 1}"), path + ":1: request: expected "));

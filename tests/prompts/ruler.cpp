@@ -10,7 +10,7 @@ using namespace testing;
 
 TEST_CASE("RULER's tasks are found by its names") {
   const HaystackText text("Words. That stand. For an essay.");
-  // How a prompt of each begins, and what it leaves for an answer.
+  // How a prompt of each task begins, and how many tokens it leaves for the answer.
   const std::map<std::string, std::pair<std::string, int64_t>> expected = {
       {"niah_single_1", {"A special magic number", 128}},
       {"niah_single_2", {"A special magic number", 128}},

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of prompts share.
+// Helpers shared by the tests of prompts.
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +12,14 @@
 
 namespace bamtrain::testing {
 
-/// A line of RULER's haystacks of noise.
+/// One line of RULER's noise haystacks.
 inline const std::string kFillerLine =
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
 
-/// A token for each byte: what a prompt's length is can be seen.
+/// One token per byte, so that a prompt's length is obvious.
 inline int64_t bytes(const std::string& text) { return std::ssize(text); }
 
-/// Whether as many of each as there are would come of equal chances: chi-squared within 4.5
+/// Whether these counts are plausible for equal probabilities: chi-squared is within 4.5 standard
 /// deviations of its mean.
 inline bool is_uniform(const std::vector<int64_t>& counts) {
   double total = 0, x = 0;
@@ -44,7 +44,7 @@ inline std::vector<std::string> split(const std::string& text, const std::string
   return parts;
 }
 
-/// What stands in `text` between the two, which it has once each.
+/// The text between `before` and `after`, each of which occurs once in `text`.
 inline std::string between(const std::string& text, const std::string& before,
                            const std::string& after) {
   const size_t begin = text.find(before);

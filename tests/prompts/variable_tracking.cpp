@@ -13,7 +13,7 @@ using namespace testing;
 const std::string kChainBegin =
     "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n";
 
-/// What a question and, behind it, an answer say.
+/// The content of a question and of the answer after it.
 struct ChainReading {
   std::string value, answer;
   std::vector<std::string> lines;
@@ -36,7 +36,7 @@ ChainReading read_chain(const std::string& text) {
   return r;
 }
 
-/// Names that have the value, found by going through the lines over and over.
+/// Names that have the value, found by repeated passes over the lines.
 std::vector<std::string> names_of(const ChainReading& r) {
   std::set<std::string> values = {r.value};
   std::vector<std::string> names;
@@ -102,7 +102,7 @@ TEST_CASE("a thousand prompts of variable tracking are answered by their text") 
     CHECK(example.value != r.value);
     for (const std::string& name : solved) CHECK(name.size() == 3);
     CHECK(r.answer.empty());
-    CHECK(names == p.outputs);  // of the chain, in its order
+    CHECK(names == p.outputs);  // the chain's, in its order
     REQUIRE(names.size() == 5);
     for (const std::string& name : names) CHECK(name.size() == 5);
     CHECK(r.value.size() == 5);
@@ -130,7 +130,7 @@ TEST_CASE("a thousand prompts of variable tracking are answered by their text") 
                                             "VAR " + names[4] + " = VAR " + names[3] + " "});
     REQUIRE(p.needles.size() == 5);
     for (size_t n = 0; n < 5; ++n) CHECK(at(p, p.needles[n]) == chain[n]);
-    // The first of five among n lies at (n - 5) / 6 on average.
+    // The first of five lines among n is at (n - 5) / 6 on average.
     early += before_first;
     late += (noise - 5) / 6;
     CHECK(count(p.text) + 30 <= kLength);

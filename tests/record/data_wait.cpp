@@ -20,7 +20,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// How many calls of pread(2) of this program take longer, from now on, and how much.
+/// How many of the program's next pread(2) calls are slow, and how slow.
 std::atomic<int> g_slow_reads = 0;
 constexpr auto kDelay = std::chrono::milliseconds(200);
 
@@ -32,7 +32,7 @@ std::vector<StepResult> waits(const std::vector<double>& seconds) {
 
 }  // namespace
 
-/// In the place of the C library's: a disk that is as slow as a test wants.
+/// Replaces the C library's function: a disk as slow as a test needs.
 extern "C" ssize_t pread64(int descriptor, void* out, size_t bytes, off64_t offset) {
   if (g_slow_reads > 0 && g_slow_reads-- > 0) std::this_thread::sleep_for(kDelay);
   return ::syscall(SYS_pread64, descriptor, out, bytes, offset);
@@ -56,7 +56,7 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
     Run run;
     for (int64_t step = 0; step < config.train.steps; ++step) {
       trainer.start_step(step, *alone);
-      if (step == 1) continue;  // two are read at once
+      if (step == 1) continue;  // two steps are read at once
       for (const StepResult& r : trainer.finish_steps(*alone)) run.steps.push_back(r);
     }
     g_slow_reads = 0;
@@ -64,7 +64,7 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
     run.master_weights.assign(m.ptr<float>(), m.ptr<float>() + m.size());
     return run;
   };
-  const Run fast = train(0), slow = train(4);  // two windows are a micro-batch
+  const Run fast = train(0), slow = train(4);  // two windows are one microbatch
   REQUIRE(fast.steps.size() == 4);
   REQUIRE(slow.steps.size() == 4);
   for (size_t i = 0; i < 4; ++i) {
@@ -73,7 +73,8 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
     CHECK(slow.steps[i].data_wait < 60);
   }
   CHECK(slow.master_weights == fast.master_weights);
-  // The first micro-batch takes two delays, of which the program may pass a part before it asks.
+  // The first microbatch waits for two delays, part of which may pass before the program asks for
+  // it.
   CHECK(slow.steps[0].data_wait > 0.05);
 }
 
@@ -90,16 +91,16 @@ TEST_CASE("a line has the mean wait of the steps since the line before") {
 
 TEST_CASE("waits are worth a word above a twentieth of the time, over ten seconds, once a while") {
   DataWait wait;
-  // All of the first seconds: too soon to say.
+  // Too soon to report, although all of the first seconds were waits.
   wait.steps(waits({9}));
   CHECK_FALSE(wait.take_warning(9).has_value());
   const auto first = wait.take_warning(12);
   REQUIRE(first.has_value());
   CHECK(first->find("of the last 12 s waited 75 % of the time") != std::string::npos);
-  // What was told is not counted again, and little is not told.
+  // Reported waits are not counted again, and small ones are not reported.
   wait.steps(waits({0.49}));
   CHECK_FALSE(wait.take_warning(22).has_value());
-  // Much, but soon after the first word.
+  // A large wait, but soon after the first report.
   wait.steps(waits({300}));
   CHECK_FALSE(wait.take_warning(600).has_value());
   wait.steps(waits({6}));

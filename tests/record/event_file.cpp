@@ -1,4 +1,4 @@
-// Event files, decoded by a reader of this file's own.
+// Event files, decoded by an independent reader.
 
 #include "record/event_file.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// CRC-32C by its definition, bit by bit, rotated and shifted as TFRecord has it.
+/// CRC-32C by its definition, bit by bit, then rotated and offset as in TFRecord.
 uint32_t masked_checksum(const std::string& bytes) {
   uint64_t crc = 0xFFFFFFFF;
   for (const char c : bytes) {
@@ -41,7 +41,7 @@ uint64_t from_little_endian(const std::string& bytes, size_t at, size_t width) {
   return n;
 }
 
-/// The data of a file's records, every checksum compared, nothing left over.
+/// The data of a file's records. Checks every checksum, and that nothing is left over.
 std::vector<std::string> records(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -58,7 +58,7 @@ std::vector<std::string> records(const std::string& path) {
   return out;
 }
 
-/// The fields of a protocol buffer by number: as bits, or as bytes.
+/// The fields of a protocol buffer by number, as bits or as bytes.
 struct Message {
   std::multimap<uint64_t, uint64_t> numbers;
   std::multimap<uint64_t, std::string> bytes;
@@ -128,7 +128,7 @@ struct Message {
   }
 };
 
-/// What a folder of event files holds, in the order of the files' names.
+/// The content of a folder of event files, in the order of their names.
 struct Events {
   std::vector<uint64_t> starts;  // steps of SessionLog.START
   std::map<std::string, std::vector<std::pair<int64_t, float>>> scalars;
@@ -218,7 +218,7 @@ TEST_CASE("a histogram counts every finite value once, in thirty buckets of equa
     CHECK(found.histograms.at(tag)[0].first == 7);
     return found.histograms.at(tag)[0].second;
   };
-  // -3, -2.5, ..., 27: a bucket is 1 wide and holds two, the last one 27 too.
+  // -3, -2.5, ..., 27: a bucket has width 1 and holds two values; the last one also holds 27.
   const Message ramp = only("ramp");
   CHECK(ramp.real(1) == -3);
   CHECK(ramp.real(2) == 27);
@@ -272,7 +272,7 @@ TEST_CASE("files are cut back to the step that a run continues after, a broken r
   std::ofstream(file(folder, 1), std::ios::app | std::ios::binary) << broken;
   std::ofstream(folder + "/events.out.tfevents.1700000000.host") << "not ours";
   steps(4, 6);
-  steps(5, 9);  // what the second wrote of 6 goes, of 5 stays
+  steps(5, 9);  // of the second run's events, step 6 is dropped and step 5 stays
   CHECK(records(file(folder, 1)).size() == 2 + 4 + 2);
   CHECK(records(file(folder, 2)).size() == 2 + 1);
   CHECK(records(file(folder, 3)).size() == 2 + 4 + 2);
@@ -401,7 +401,8 @@ TEST_CASE(
     }
     CHECK(truth["validation_loss"].size() == 4);
     CHECK(found.scalars == truth);
-    // theta_alpha, theta_beta, theta_mu, s; entropy, support and live tiles: in two layers
+    // theta_alpha, theta_beta, theta_mu, s; entropy, nonzero keys and nonzero blocks: in two
+    // layers.
     CHECK(learned.size() == 14);
     CHECK(found.histograms.size() == learned.size());
     for (const auto& [tag, steps] : learned) {
@@ -425,13 +426,13 @@ TEST_CASE(
     }
   };
   check({1});
-  // Events and metrics outlive their checkpoint.
+  // Events and metrics remain after their checkpoint is removed.
   const std::string whole = digest(w.path("board") + last);
   fs::remove_all(w.path("board") + last);
   REQUIRE(run(bamtrain_command(config), threads(2)).code == 0);
   CHECK(digest(w.path("board") + last) == whole);
   check({1, 5});
-  // Nothing is left to train: the evaluation takes the place of the one before.
+  // No training is left: the new evaluation replaces the old one.
   REQUIRE(run(bamtrain_command(config), threads(2)).code == 0);
   check({1, 5, 9});
 }

@@ -62,7 +62,7 @@ TEST_CASE("what a run has logged is on the disk before a checkpoint of that step
   const auto alone = make_single_communicator();
   train(run, *alone, *make_cpu_backend());
   set_file_fault(nullptr);
-  std::signal(SIGPIPE, SIG_DFL);  // of the processes that later tests start
+  std::signal(SIGPIPE, SIG_DFL);  // for processes started by later tests
 
   const std::string out = w.path("out");
   int checkpoints = 0;
@@ -74,7 +74,7 @@ TEST_CASE("what a run has logged is on the disk before a checkpoint of that step
     for (const std::string& log : {out + "/metrics.jsonl", out + "/samples.jsonl",
                                    out + "/tensorboard/events.out.tfevents.000001"}) {
       INFO(published.target << ", " << log);
-      // 0: none
+      // 0: no such operation.
       const auto last = [&](FileOp op, const std::string& path) {
         for (size_t i = end; i > 0; --i) {
           if (g_done[i - 1].op == op && g_done[i - 1].path == path) return i;
@@ -91,11 +91,11 @@ TEST_CASE("what a run has logged is on the disk before a checkpoint of that step
 }
 
 TEST_CASE("a line of metrics.jsonl is short enough to be read again, whatever the values") {
-  std::vector<Parameter> parameters(17);  // one more than it takes
+  std::vector<Parameter> parameters(17);  // one more than fit
   std::vector<Learned> learned;
   for (size_t i = 0; i < parameters.size(); ++i) {
     parameters[i].name = "p" + std::to_string(i);
-    // As long as a float gets: 23 characters and a comma.
+    // The longest float: 23 characters and a comma.
     learned.push_back({&parameters[i], std::vector<float>(kMostOfALine, -1.17549444e-38f)});
   }
   const nlohmann::ordered_json line = {{"parameters", parameters_json(learned)}};

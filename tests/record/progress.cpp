@@ -12,7 +12,8 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// A model of 1 B parameters on 10^9 tokens and more, at its last step, where every number is long.
+/// A model of 1 B parameters on 10^9 tokens and more, at its last step, so that every number is
+/// long.
 ProgressState longest() {
   ProgressState s;
   s.result = {19251, 10.4551, 1e-3, 12.34};
@@ -105,10 +106,10 @@ TEST_CASE("a run's share is of the best matrix rate that was measured") {
   Progress progress(0, 2, 1, true);
   const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};
   progress.steps({&step, 1});
-  CHECK(progress.mfu() == 0);  // nothing was measured
+  CHECK(progress.mfu() == 0);  // nothing measured yet
   progress.take_peak_matmul(1e300);
   CHECK(progress.mfu() == 0);
-  progress.take_peak_matmul(progress.tokens_per_second());  // a share of 1 if it were the best
+  progress.take_peak_matmul(progress.tokens_per_second());  // MFU would be 1 if this were the best
   CHECK(progress.mfu() == 0);
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatev
   Progress progress(0, 2, kFlops, true);
   const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};
   progress.steps({&step, 1});
-  // What follows takes little of this time, so that the rate, which falls with it, stays nearly.
+  // The rest takes little of this time, so the rate, which falls with time, stays nearly the same.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const double rate = 2 * kFlops * progress.tokens_per_second();
   for (const double told : {rate, rate / 4, rate / 100}) {
@@ -134,8 +135,8 @@ TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatev
 
 namespace {
 
-/// What is left on a terminal of 100 columns when `child` has printed there, which may make it one
-/// of 30.
+/// The final content of a terminal with 100 columns after `child` has printed on it. `child` may
+/// change the width to 30.
 std::vector<std::string> left_on_screen(const std::function<void()>& child) {
   Screen screen(100, 30);
   screen.show(on_terminal(100, [&child] {
@@ -190,7 +191,7 @@ TEST_CASE("the last line stays and says the total time, with that of earlier par
   REQUIRE(screen.size() == 3);
   CHECK(screen[0] == "a note");
   CHECK(screen[1].starts_with(last));
-  // In a log the last step has one line as well.
+  // In a log, the last step also has one line.
   const std::string log = on_terminal(100, [&] {
     setenv("TERM", "dumb", 1);
     steps();

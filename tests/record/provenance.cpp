@@ -54,7 +54,7 @@ TEST_CASE("starts.json says of each start where and by what the run was computed
   CHECK(first[0]["device"].get<std::string>().find("cpu") == 0);
   CHECK(first[0]["libraries"].contains("MPI") == have_mpi());
   CHECK(first[0]["libraries"]["oneDNN"].get<std::string>().find('.') != std::string::npos);
-  // Of the embedding, the head, norms, bam and ssmax, and two layers of matrices.
+  // Embedding, head, norms, bam and ssmax, and two layers of matrices.
   CHECK(first[0]["parameters"] ==
         2 * 211 * 64 + 5 * 64 + 2 * 4 * 4 + 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 96));
   const auto started = first[0]["started"].get<std::string>();
@@ -101,7 +101,7 @@ TEST_CASE("a run goes on from a checkpoint that does not say which program wrote
   const nlohmann::json c = small_run(w);
   REQUIRE(run_config(w, c, {"train.stop_at=2"}).code == 0);
   REQUIRE(run_config(w, c, {"train.stop_at=3", "out_dir=" + w.path("whole")}).code == 0);
-  // As an earlier program left it, in a folder without a starts.json.
+  // As an earlier program left it, in a folder without starts.json.
   const std::string folder = w.path("out/checkpoint-00000002/");
   std::filesystem::remove(w.path("out/starts.json"));
   auto state = nlohmann::json::parse(read_text(folder + "state.json"));

@@ -1,4 +1,4 @@
-// results.json: what was set comes back, and nothing that is no such file is taken for one.
+// results.json: results read back as written, and other files are not taken for one.
 
 #include "record/results.h"
 
@@ -28,7 +28,7 @@ ordered_json config(int64_t width = 64) {
           {"optimizer", {{"lr", 0.1}}}};
 }
 
-/// As a run leaves it.
+/// As a run writes it.
 void write_results(const std::string& path) {
   Results r(path);
   r.set_run("run", config());
@@ -73,7 +73,7 @@ TEST_CASE("results come back as they were set, with names and errors of metrics"
     INFO(name);
     CHECK_FALSE(r.metric(name));
   }
-  // Another program's words for it.
+  // Another program's format.
   const json file = json::parse(read_text(path));
   CHECK(file["format"] == 2);
   CHECK(file["name"] == "run");
@@ -128,7 +128,7 @@ TEST_CASE("results of another model are dropped, those of another rate are not")
   same["optimizer"]["lr"] = 0.2;
   same["data"]["train"] = "elsewhere";
   CHECK(left(same) == 4);
-  // Sorted, as resolved_json is where it went through a program's hands.
+  // Sorted, as after another program has rewritten resolved_json.
   CHECK(left(ordered_json(json(config()))) == 4);
   CHECK(left(config(32)) == 0);
   ordered_json longer = config();
@@ -188,7 +188,7 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   json number = good;
   number["results"]["a@1"] = 3;
   refused(number.dump(), "an object as a@1");
-  // Numbers that are none would be missing in a table without a word.
+  // Invalid numbers would silently be missing from a table.
   for (const char* name : {"loss", "loss_error"}) {
     json text = good;
     text["results"]["a@1"] = {{"loss", 1.5}, {"loss_error", nullptr}};
@@ -196,7 +196,7 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
     refused(text.dump(), std::string("results.json: a@1: ") + name +
                              ": expected a number, or null, found \"1.5\"");
   }
-  // Cut anywhere.
+  // Cut at any byte.
   std::filesystem::remove(path);
   write_results(path);
   const std::string whole = read_text(path);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A program run in `folder`.
+/// Runs a program in `folder`.
 Outcome run_in(const std::string& folder, std::vector<std::string> command) {
   command[0] = fs::absolute(command[0]).string();
   command.insert(command.begin(), {"env", "-C", folder});
@@ -97,7 +97,7 @@ TEST_CASE("shards and tokenizer are found by eval and generate and export from a
   }
   CHECK(read_text(w.path("exported/tokenizer.model")) == read_text(text.tokenizer));
 
-  // Moved as a whole, with paths that were absolute, too.
+  // Everything is moved, and paths were absolute.
   fs::create_directory(w.path("new"));
   for (const char* name : {"runs", "data", "tokenizer.model"}) {
     fs::rename(w.path(name), w.path(std::string("new/") + name));

@@ -71,7 +71,7 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
       {"\xff", ":3:1: expected valid JSON"},
       {std::string("{\"step\": 3\0}", 12), ":3:11: expected text, found a NUL byte"},
       {"{\"step\": -1}", ":3: step: expected an integer, 0 or more, found -1"},
-      // As a signed number it is -1.
+      // As a signed number it would be -1.
       {"{\"step\": 18446744073709551615}",
        ":3: step: expected an integer from 0 to 1099511627776, found 18446744073709551615"},
       {"{\"step\": 1099511627777}",
@@ -88,7 +88,7 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
     CHECK(message.find("; remedy: ") != std::string::npos);
     CHECK(read_text(path) == text);
     if (part.find("a step after") != std::string::npos) continue;
-    // Behind the checkpoint's step the line goes with the others.
+    // Past the checkpoint's step, the damaged line is removed with the others.
     CHECK(StepLines(path, 3).last() == nlohmann::json{{"step", 2}});
     CHECK(read_text(path) == first);
   }
@@ -135,7 +135,7 @@ TEST_CASE("damaged lines that are cut off are counted, unless they are of later 
   };
   for (const Case& c : {Case{"", 0, 0}, Case{"{\"step\": 2", 0, 0}, Case{"[2]\n", 1, 2},
                         Case{"{\"step\": 2}\n[3]\n#\n{\"step\": 5", 2, 3},
-                        // The first may be of step 4, the second cannot.
+                        // The first may be step 4, the second cannot.
                         Case{"#\n{\"step\": 5}\n#\n", 1, 2}}) {
     std::ofstream(path, std::ios::binary) << one << c.end;
     INFO(c.end);
@@ -172,7 +172,7 @@ TEST_CASE("a line ends with the CRC-32C of what is before it, and no flipped dig
     StepLines lines(path, 0);
     for (int step = 1; step <= 3; ++step) lines.write({{"step", step}, {"loss", 1.25}});
   }
-  // By a bitwise CRC of RFC 3720, in another language.
+  // Computed with a bitwise CRC of RFC 3720, in another language.
   const std::string first = "{\"step\":1,\"loss\":1.25,\"crc\":3968583430}\n",
                     second = "{\"step\":2,\"loss\":1.25,\"crc\":3187511209}\n",
                     third = "{\"step\":3,\"loss\":1.25,\"crc\":2368714700}\n";
@@ -184,13 +184,13 @@ TEST_CASE("a line ends with the CRC-32C of what is before it, and no flipped dig
     std::ofstream(path, std::ios::binary) << first << flipped << third;
     INFO(flipped);
     const size_t name = second.find("crc");
-    if (bit / 8 >= name && bit / 8 < name + 3) continue;  // a line of an earlier program
+    if (bit / 8 >= name && bit / 8 < name + 3) continue;  // becomes a line of an earlier program
     CHECK(lines_refusal(path, 3).find("metrics.jsonl:2") != std::string::npos);
   }
   std::ofstream(path) << first << "{\"step\":2,\"loss\":1.35,\"crc\":3187511209}\n" << third;
   CHECK(lines_refusal(path, 3).find("metrics.jsonl:2: expected a line that ends with ,\"crc\":") !=
         std::string::npos);
-  // Of earlier programs, and with a crc that is not at the end.
+  // Lines of earlier programs, and one whose crc is not at its end.
   std::ofstream(path) << "{\"step\":1,\"loss\":1.25}\n" << second;
   CHECK(StepLines(path, 2).last() == nlohmann::json{{"step", 2}, {"loss", 1.25}});
   std::ofstream(path) << first << "{\"crc\":3187511209,\"step\":2,\"loss\":1.25}\n" << third;

@@ -24,9 +24,9 @@ TEST_CASE("an axis holds its values with a twenty-fifth to spare") {
   const Axis decades = axis_over(Spacing::logarithmic, {1, 100});
   CHECK(decades.low == Approx(std::pow(10, -0.08)));
   CHECK(decades.high == Approx(std::pow(10, 2.08)));
-  // What has no logarithm is drawn on a linear axis.
+  // Values without a logarithm get a linear axis.
   CHECK(axis_over(Spacing::logarithmic, {0, 100}).spacing == Spacing::linear);
-  // One value, and none, still span something.
+  // One value, or none, still gives a range.
   for (const Spacing s : {Spacing::linear, Spacing::logarithmic}) {
     for (const double v : {-7.0, 0.0, 1e-30, 7.0, 1e30}) {
       const Axis one = axis_over(s, {v});

@@ -46,7 +46,7 @@ TEST_CASE("errors are bars to both sides of their points, and the axis holds the
   Chart chart;
   chart.series = {{"a", 1, true, true, 1, {{0, 10}, {50, 20}, {100, 30}}, {}, {5, NAN, 2.5}}};
   const Xml x = parse_xml(svg(chart));
-  // y from 5 to 32.5, a twenty-fifth to spare.
+  // y from 5 to 32.5, with a margin of 1/25.
   const auto at = [](double y) { return 202 - ((y - 5) / 27.5 + 0.04) / 1.08 * 192; };
   const auto bars = x.of_class("line", "error");
   REQUIRE(bars.size() == 2);
@@ -151,7 +151,7 @@ TEST_CASE("labels at the ends of lines keep apart and inside") {
   const Xml x = parse_xml(svg(chart));
   const auto labels = x.of_class("text", "label");
   REQUIRE(labels.size() == 9);
-  CHECK(labels[0]->text == "run 8");  // from above: the largest value
+  CHECK(labels[0]->text == "run 8");  // from the top: the largest value
   for (size_t i = 0; i < labels.size(); ++i) {
     if (i > 0) CHECK(labels[i]->number("y") - labels[i - 1]->number("y") >= 13 - 1e-9);
     CHECK(labels[i]->number("y") <= kChartBottom + 4);

@@ -98,9 +98,9 @@ TEST_CASE("charts have names, those of one prior's curves their own") {
                                           "gradient-norm", "learning-rate", "tokens-per-second",
                                           "a-b-bam-layer-0", "a-b-bam-layer-0-2",
                                           "bam-parameters"});
-  // Its heads' lines are one run's: a legend has one entry.
+  // The lines of all heads belong to one run, so the legend has one entry.
   CHECK(chart_of(runs, "a-b-bam-layer-0").key == "bam, layer 0: heads 0 to 1, fading");
-  // Every other name is among the fixed ones.
+  // All other names are fixed.
   const std::vector<std::string> fixed = fixed_chart_names();
   for (const std::string& name : names) {
     if (name.starts_with("a-b-")) continue;
@@ -133,7 +133,7 @@ TEST_CASE("a chart that is not there is an error that says which are") {
   CHECK(validation.find("--figure validation-loss: expected runs with validation losses, found "
                         "none; these runs have perplexity, ") == 0);
   CHECK(validation.find("remedy: data.val and eval.every") != std::string::npos);
-  // Each name that the help offers has words of its own where there is nothing.
+  // Each name offered by the help has its own message if there is no data.
   for (const std::string& name : fixed_chart_names()) {
     CHECK(message_of({{"n", "n", &none, std::nullopt, 0}}, name)
               .find("--figure " + name + ": expected runs with ") == 0);

@@ -19,7 +19,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// Perplexities 16, 32, 64 and 20, 20, 80 at the lengths 64, 256, 1,024, trained at 64.
+/// Perplexities 16, 32, 64 and 20, 20, 80 at the lengths 64, 256, 1,024; trained at 64.
 Chart two_perplexities() {
   Chart chart;
   chart.title = "perplexity of windows of each length";
@@ -41,7 +41,7 @@ const Xml* text_of(const Xml& svg, const std::string& text) {
   return nullptr;
 }
 
-/// The numbers of "x,y x,y".
+/// Parses the points "x,y x,y".
 std::vector<Point> points_of(const Xml& element) {
   std::vector<Point> out;
   std::string text = element.at("points");
@@ -67,7 +67,7 @@ std::vector<const Xml*> lines_with_values(const Xml& svg) {
 
 TEST_CASE("points of a figure lie where its grid and its ticks say") {
   const Xml x = parse_xml(figure_svg(two_perplexities()));
-  // Any two labels of an axis fix it: 64 and 1,024, 20 and 40.
+  // Two labels determine an axis: 64 and 1,024, 20 and 40.
   const auto tick = [&](const char* text) { return text_of(x, text)->number("x"); };
   const auto grid = [&](const char* text) { return text_of(x, text)->number("y") - 2.5; };
   const double x64 = tick("64"), x1024 = tick("1,024");
@@ -89,14 +89,14 @@ TEST_CASE("points of a figure lie where its grid and its ticks say") {
     }
   }
   CHECK(lines[0]->at("data-values") == "64,16 256,32 1024,64");
-  // The training's length, a vertical line under its name.
+  // The training length: a vertical line under its name.
   const Xml* name = text_of(x, "trained at 64");
   for (const Xml* line : x.all("line")) {
     if (line->attributes.count("stroke-dasharray") == 0) continue;
     CHECK(line->number("x1") == Approx(x64).margin(0.01));
     CHECK(line->at("x1") == line->at("x2"));
     CHECK(name->number("y") < line->number("y1"));
-    // Around the line, as far as the plot's edge lets it: half of 13 characters to both sides.
+    // Centred on the line as far as the plot's edge allows: half of 13 characters on either side.
     CHECK(name->number("x") == Approx(x64).margin(0.61 * 7 * 13 / 2));
   }
 }
@@ -179,7 +179,7 @@ TEST_CASE("series are told apart without colours: by shapes, and without these b
   for (const Xml* line : lines_with_values(marked)) {
     CHECK(line->attributes.count("stroke-dasharray") == 0);
   }
-  std::set<std::string> shapes;  // without their place
+  std::set<std::string> shapes;  // without their position
   for (const Xml* path : marked.all("path")) {
     std::string shape;
     double x0 = 0, y0 = 0, px = 0, py = 0;
@@ -211,7 +211,7 @@ TEST_CASE("faint lines are thin and whole, and the only run's lines are whole") 
   const Xml x = parse_xml(figure_svg(chart));
   CHECK(lines_with_values(x)[0]->number("stroke-width") <
         lines_with_values(x)[1]->number("stroke-width"));
-  std::vector<std::string> names;  // of the legend: what is strong
+  std::vector<std::string> names;  // in the legend, where text is strong
   for (const Xml* t : x.of_class("text", "ink")) {
     if (t->at("text-anchor") == "start") names.push_back(t->text);
   }
@@ -227,7 +227,7 @@ TEST_CASE("a spread is an area around its line, inside of the plot") {
   const Xml* band = x.all("polygon")[0];
   CHECK(band->at("data-spread") == "6,14 19,21");
   const std::vector<Point> area = points_of(*band), line = points_of(*lines_with_values(x)[0]);
-  REQUIRE(area.size() == 4);  // above from left to right, then back below
+  REQUIRE(area.size() == 4);  // the top from left to right, then the bottom back
   const double unit = (line[0].y - line[1].y) / 10;
   CHECK(area[0].x == line[0].x);
   CHECK(area[0].y == Approx(line[0].y - 4 * unit).margin(0.02));
@@ -235,8 +235,8 @@ TEST_CASE("a spread is an area around its line, inside of the plot") {
   CHECK(area[2].x == line[1].x);
   CHECK(area[2].y == Approx(line[1].y + unit).margin(0.02));
   CHECK(area[3].y == Approx(line[0].y + 4 * unit).margin(0.02));
-  CHECK(x.of_class("text", "ink").size() == 3);  // the band is explained, of one series too
-  chart.y = Spacing::logarithmic;                // what leaves the axis ends with it
+  CHECK(x.of_class("text", "ink").size() == 3);  // the band is explained for a single series too
+  chart.y = Spacing::logarithmic;                // clipped at the end of the axis
   chart.series[0].spread[0].low = -1;
   const Xml cut = parse_xml(figure_svg(chart));
   const Xml* axis = cut.of_class("line", "axis").back();
@@ -262,7 +262,7 @@ TEST_CASE("a legend stands above the plot, in rows that end with the picture") {
   for (size_t i = 0; i < 9; ++i) {
     CHECK(names[i]->number("y") < plot);
     if (i != 4) CHECK(names[i]->text == fmt::format("a run called {}", i));
-    // Half of its height a character, at the least.
+    // A character is at least half as wide as it is high.
     CHECK(names[i]->number("x") + 4 * static_cast<double>(names[i]->text.size() - 2) <= end);
     for (size_t k = 0; k < i; ++k) {
       if (names[k]->at("y") != names[i]->at("y")) continue;
@@ -311,6 +311,6 @@ TEST_CASE("a figure becomes PDF and a picture of its size by rsvg-convert") {
     const auto byte = [&](size_t i) {
       return static_cast<double>(static_cast<unsigned char>(file[i]));
     };
-    CHECK(byte(18) * 256 + byte(19) == Approx(84 / 25.4 * 96).margin(1));  // 96 an inch
+    CHECK(byte(18) * 256 + byte(19) == Approx(84 / 25.4 * 96).margin(1));  // 96 per inch
   }
 }

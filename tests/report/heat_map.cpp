@@ -1,4 +1,4 @@
-// Maps against pictures worked out by hand.
+// Maps, compared with images worked out by hand.
 
 #include "report/heat_map.h"
 
@@ -59,12 +59,12 @@ TEST_CASE("a figure of maps is a figure, with a field for each share") {
   CHECK(is_figure_svg(svg));
   const testing::Xml x = testing::parse_xml(svg);
   CHECK(x.at("width") == "84mm");
-  CHECK(x.all("rect").size() == 1 + 2 + 12);  // the paper, frames, fields
+  CHECK(x.all("rect").size() == 1 + 2 + 12);  // paper, frames, cells
   CHECK(count(svg, "<rect class=\"f0\"") == 12);
   CHECK(count(svg, "fill-opacity=\"0.06\"") == 2);
   CHECK(svg.find("<title>length 1,024, depth 0%: 25%</title>") != std::string::npos);
   CHECK(svg.find("niah &lt;1&gt;, exact match (%)") != std::string::npos);
-  // Numbers: light on what is dark.
+  // Numbers are light on dark cells.
   CHECK(count(svg, "class=\"paper\" fill=\"#fff\" font-size=\"7\" text-anchor=\"middle\"") == 4);
   CHECK(svg == heat_map_svg({small(), other}, kFigureWidth));
 }

@@ -14,10 +14,10 @@ TEST_CASE("text cannot leave its place in markup") {
   const std::string replacement = "\xEF\xBF\xBD";
   CHECK(escaped(std::string("a\0b\x1B[m\x7F", 7)) ==
         "a" + replacement + "b" + replacement + "[m" + replacement);
-  // In UTF-8 the controls of eight bits: a terminal may take U+009B for an escape sequence.
+  // 8-bit controls in UTF-8: a terminal may take U+009B for an escape sequence.
   CHECK(escaped("a\xC2\x80\xC2\x9B\xC2\xA0") == "a" + replacement + replacement + "\xC2\xA0");
   CHECK(escaped("\xFFx\xC3") == replacement + "x" + replacement);
-  // U+FFFE, with which no program reads an SVG file, and U+202E.
+  // U+FFFE, which makes an SVG file unreadable, and U+202E.
   CHECK(escaped("a\xEF\xBF\xBE"
                 "b\xE2\x80\xAE") == "a" + replacement + "b" + replacement);
   CHECK(escaped("").empty());

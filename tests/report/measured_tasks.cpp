@@ -1,4 +1,4 @@
-// Tasks in results.json, by number, by length and as maps; and how a report shows them.
+// Tasks in results.json as numbers, by length and as maps, and how a report shows them.
 
 #include "report/measured_tasks.h"
 
@@ -18,7 +18,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// The file of a run whose results these are.
+/// The measured tasks of a run with these results.
 MeasuredTasks measured(const std::string& results) {
   const Workplace w;
   const std::string path = w.path("results.json");
@@ -59,7 +59,7 @@ TEST_CASE("numbers of tasks are those with errors, by ascending length") {
   CHECK(tasks.numbers[1].number == "accuracy");
   CHECK(std::isnan(tasks.numbers[1].at[2].value));
   CHECK(std::isnan(tasks.numbers[1].at[2].error.value()));
-  CHECK(tasks.numbers[2].task == "mail@home");  // no length behind that
+  CHECK(tasks.numbers[2].task == "mail@home");  // no length follows the @
   CHECK_FALSE(tasks.numbers[2].at[0].length.has_value());
   CHECK(tasks.numbers[3].number == "loss");
 }
@@ -104,7 +104,7 @@ TEST_CASE("a report has a chart and a table of each number, and the maps") {
     return std::count(captions.begin(), captions.end(), caption) == 1;
   };
   CHECK(has("passkey: exact match, %"));
-  CHECK_FALSE(has("passkey: accuracy, %"));  // of one length above 0
+  CHECK_FALSE(has("passkey: accuracy, %"));  // only one length above 0
   CHECK(has("<a>, passkey: exact match, %"));
   const Xml* chart = nullptr;
   for (const Xml* f : body.all("figure")) {
@@ -123,5 +123,5 @@ TEST_CASE("a report has a chart and a table of each number, and the maps") {
   CHECK(shows("50.0\u00a0\u00b1\u00a025.0"));
   CHECK(shows("0.0\u00a0\u00b1\u00a0-"));
   CHECK(shows("not finite"));
-  CHECK(shows("25.0\u00a0\u00b1\u00a012.5"));  // of a file
+  CHECK(shows("25.0\u00a0\u00b1\u00a012.5"));  // from a file
 }

@@ -112,7 +112,7 @@ TEST_CASE("curves beside a mix of heads are another's, and not of the layers wit
 }
 
 TEST_CASE("curves take memory for what is drawn, however long a sequence is") {
-  constexpr int64_t kLongest = int64_t{1} << 40;  // a table of it would be of terabytes
+  constexpr int64_t kLongest = int64_t{1} << 40;  // a table for it would take terabytes
   const ModelConfig model = model_of(prior("alibi"));
   const auto curves = prior_curves(model, kLongest, {}, "m");
   REQUIRE(curves.size() == 1);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMillion = 1'000'000;
 
-/// Noise, with one peak in it; a validation every thousand steps.
+/// Noise with one peak, and a validation every thousand steps.
 MetricsLine noisy_line(int64_t step) {
   static const Rng rng(1, "metrics");
   const auto noise = [&](uint64_t of) { return rng.uniform(8 * static_cast<uint64_t>(step) + of); };
@@ -73,11 +73,11 @@ TEST_CASE("of a million lines so many are kept as memory was planned for, and ev
   check_extremes(shown, [](const MetricsLine& m) { return m.validation_loss; });
   check_extremes(shown, [](const MetricsLine& m) { return m.mfu; });
   check_extremes(shown, [](const MetricsLine& m) { return m.data_wait; });
-  // No stretch of the run is without lines.
+  // No interval of the run is without lines.
   for (size_t i = 1; i < shown.size(); ++i) {
     REQUIRE(shown[i].step - shown[i - 1].step <= 2 * kMillion / 512);
   }
-  // What is kept is what was logged.
+  // Kept lines are unchanged.
   for (const HistoryLine& m : shown) REQUIRE(m.loss == noisy_line(m.step).loss);
 }
 
@@ -95,10 +95,10 @@ TEST_CASE("the smoothed loss is the mean of all lines, then of ten, then of a fi
     } else {
       ten += (loss - ten) * std::min(0.1, 50 / n);
     }
-    // Sums of up to ten numbers below 3 and as many roundings, of values near 3.
+    // Sums of up to ten numbers below 3, with as many roundings, for values near 3.
     REQUIRE(smoothed == Approx(ten).epsilon(1e-13));
   }
-  // Of 200 numbers that are evenly spread over 2 to 3: 2.5, with a standard deviation of
-  // sqrt(1 / 12 / 400) = 0.014.
+  // 200 numbers spread uniformly over 2 to 3: mean 2.5, with a standard deviation of sqrt(1 / 12 /
+  // 400) = 0.014.
   CHECK(history.lines().back().smoothed_loss == Approx(2.5).margin(5 * 0.014));
 }

@@ -19,9 +19,9 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// As much of a browser as a page's script needs: the arguments are a page with one chart and what
-/// is done to it, a place of the pointer ("150"), of a finger ("touch 150"), a key ("key End") or a
-/// press of a button ("press CSV"); what the page then shows or saves is printed.
+/// As much of a browser as a page's script needs. Arguments: a page with one chart, then actions: a
+/// pointer position ("150"), a finger ("touch 150"), a key ("key End") or a button ("press CSV").
+/// Prints what the page then shows or saves.
 constexpr const char* kBrowser = R"js(
 const [file, ...actions] = process.argv.slice(2);
 const html = require('fs').readFileSync(file, 'utf8');
@@ -144,7 +144,7 @@ bool have_node() {
   return false;
 }
 
-/// What the page with this chart prints.
+/// The output for a page with this chart.
 std::string browse(const Chart& chart, std::vector<std::string> actions) {
   const Workplace w;
   std::ofstream(w.path("page.html")) << html_page("report", "a", figure(chart.title, svg(chart)));

@@ -95,10 +95,10 @@ TEST_CASE("a report shows every run's numbers where they belong") {
             "live tiles of attention, %", std::string(kWild) + ": bam, layer 0",
             "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"});
 
-  // The loss: x linear from 100 to 300, y logarithmic from 4 to 9, a twenty-fifth to spare.
+  // The loss: x linear from 100 to 300, y logarithmic from 4 to 9, with a margin of 1/25.
   const Xml* loss = figure_of(body, "loss, smoothed");
   const auto curves = loss->all("polyline");
-  REQUIRE(curves.size() == 4);  // as logged, faint, and smoothed
+  REQUIRE(curves.size() == 4);  // as logged (faint), and smoothed
   CHECK(curves[0]->at("class") == "c0");
   CHECK(curves[0]->at("data-name") == std::string(kWild) + ", logged");
   CHECK(curves[0]->at("stroke-opacity") == "0.3");
@@ -114,14 +114,14 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   };
   CHECK(curves[0]->at("points") == place(100, 8) + " " + place(200, 4));
   CHECK(curves[1]->at("points") == place(100, 9) + " " + place(200, 6) + " " + place(300, 5));
-  // Means of what came before.
+  // Means over the preceding values.
   CHECK(curves[2]->at("points") == place(100, 8) + " " + place(200, 6));
   CHECK(curves[3]->at("points") ==
         place(100, 9) + " " + place(200, 7.5) + " " + place(300, 20.0 / 3));
   CHECK(curves[3]->at("data-values") == "100,9 200,7.5 300,6.66667");
   CHECK(body.all("table")[0]->all("td")[2]->text == "6.0000");  // smoothed
 
-  // The same colour everywhere.
+  // Each run has the same colour everywhere.
   const Xml* windows = figure_of(body, "perplexity of windows of each length");
   CHECK(windows->all("polyline")[1]->at("class") == "c1");
   CHECK(windows->of_class("text", "label").size() == 2);
@@ -132,7 +132,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   CHECK(figure_of(body, "ssmax: s of each head, by layer")->all("circle").size() == 2);
   CHECK(figure_of(body, std::string(kWild) + ": bam, layer 0")->all("polyline").size() == 2);
 
-  // A point per head; y from 0 to 4, a twenty-fifth to spare above.
+  // One point per head; y from 0 to 4, with a margin of 1/25 at the top.
   const Xml* entropy = figure_of(body, "entropy of attention, nats");
   REQUIRE(entropy->all("circle").size() == 6);
   CHECK(entropy->all("circle")[1]->at("class") == "c0");
@@ -140,7 +140,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   CHECK(figure_of(body, "support of attention, keys")->all("circle")[3]->all("title")[0]->text ==
         "rope, layer 0, head 1: 8 keys");
   const auto live = figure_of(body, "live tiles of attention, %")->all("circle");
-  REQUIRE(live.size() == 2);  // the second run knows none
+  REQUIRE(live.size() == 2);  // the second run has none
   CHECK(live[1]->all("title")[0]->text == std::string(kWild) + ", layer 0, head 1: 25 %");
 
   const auto tables = body.all("table");
@@ -189,7 +189,7 @@ TEST_CASE("perplexities on different data are said not to compare") {
     CHECK(report_plot(runs).find(text) == std::string::npos);
   };
   nowhere(note);
-  // The same data, of which the longest length chose.
+  // The same data: the longest length determined the documents.
   a.perplexity->documents = b.perplexity->documents = 14;
   nowhere("do not compare");
   b.perplexity->documents = 8;
@@ -278,7 +278,7 @@ TEST_CASE("bins are drawn at their middle and named by their ends") {
   REQUIRE(tables.size() == 3);  // the run's, perplexities, bits
   CHECK(tables[1]->all("thead")[0]->all("th")[1]->text == "0 to 1,024");
   CHECK(tables[2]->all("td")[0]->text == "1.2500");
-  run.perplexity->bins.pop_back();  // the whole of the longest windows
+  run.perplexity->bins.pop_back();  // the whole range of the longest windows
   CHECK(page().all("figure").empty());
 }
 
@@ -333,7 +333,7 @@ TEST_CASE("what a mix of heads reads is not shown as what is added to a logit") 
   CHECK(headings(both) == std::vector<std::string>{added, read});
   CHECK(captions(both)[0] == "p: bam, layer 0");
   CHECK(captions(both)[1] == "m: what dape reads: bam, layer 0");
-  // Neither gives the other its axes.
+  // The axes of the two are independent.
   const auto ticks = [](const Xml& body, const std::string& title) {
     std::vector<std::string> out;
     for (const Xml* tick : figure_of(body, title)->of_class("text", "tick")) {

@@ -1,4 +1,4 @@
-// Results of passkey and niah as maps, and what is none.
+// Results of passkey and niah as maps, and invalid results.
 
 #include "report/retrieval_maps.h"
 
@@ -32,7 +32,7 @@ json result() {
             row("niah_single_2", 512, "recall", {0.75, 1})}}};
 }
 
-/// As out of a file.
+/// Parses the results as if from a file.
 std::vector<HeatMap> maps_of(const json& value) {
   return retrieval_maps(json::parse(value.dump()), {"file", ExitCode::data, "another"});
 }

@@ -25,7 +25,7 @@ std::string json_line(int step, const std::string& more = "") {
          ",\"loss\":4.5,\"lr\":0.001,\"grad_norm\":2,\"tokens_per_second\":100" + more + "}\n";
 }
 
-/// The message of the Error that reading the run ends with.
+/// The message of the Error thrown by reading the run.
 std::string run_refusal(RunReader& reader) {
   return error_of(ExitCode::io, [&] { reader.update(); });
 }
@@ -144,10 +144,10 @@ TEST_CASE("a run that goes on is read from where the last reading ended") {
   append(path, "");
   RunReader reader(w.path("."));
   CHECK(reader.update().metrics.lines().empty());
-  append(path, json_line(1) + "{\"step\": 2, \"lo");  // being written
+  append(path, json_line(1) + "{\"step\": 2, \"lo");  // still being written
   CHECK(reader.update().metrics.lines().size() == 1);
   CHECK(reader.update().metrics.lines().size() == 1);
-  // What was read is not read again: were it, this would be refused.
+  // What was read is not read again. Otherwise this would be refused.
   std::filesystem::resize_file(path, 0);
   append(path, std::string(json_line(1).size() - 1, 'x') + "\n" + json_line(2) + json_line(3));
   const RunRecord& r = reader.update();

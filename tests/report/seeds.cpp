@@ -41,7 +41,7 @@ TEST_CASE("runs of one recipe and different seeds are together") {
   Case c({"a-1", "b", "a-2", "c", "a-3", "d"});
   c.runs[1].recipe = "other";
   c.runs[3].recipe = "";  // unknown
-  c.runs[5].seed = 2;     // a second run of that seed
+  c.runs[5].seed = 2;     // a second run with that seed
   const std::vector<SeedGroup> groups = seed_groups(c.runs);
   REQUIRE(groups.size() == 4);
   CHECK(groups[0].runs == std::vector<size_t>{0, 2, 4});
@@ -56,7 +56,7 @@ TEST_CASE("runs that were evaluated otherwise are apart") {
   Case c({"a-1", "a-2"});
   const PerplexityResult result = {8, 64, 32, "f", {{64, 50}}, {}, {}};
   c.records[0].perplexity = result;
-  CHECK(seed_groups(c.runs).size() == 1);  // the other one was not
+  CHECK(seed_groups(c.runs).size() == 1);  // the other one was not evaluated
   c.records[1].perplexity = result;
   CHECK(seed_groups(c.runs).size() == 1);
   c.records[1].perplexity->step = 4;
@@ -85,7 +85,7 @@ TEST_CASE("a group is called by what its names have in common") {
   Case two({"out-1", "out-2", "out-3", "out-4"});
   two.runs[2].recipe = two.runs[3].recipe = "other";
   const std::vector<SeedGroup> groups = seed_groups(two.runs);
-  REQUIRE(groups.size() == 2);  // "out" would be both
+  REQUIRE(groups.size() == 2);  // "out" would be the name of both
   CHECK(groups[0].name == "out-1");
   CHECK(groups[1].name == "out-3");
 }
@@ -105,8 +105,8 @@ TEST_CASE("a line of seeds is their mean, its spread their deviation over n - 1"
   const Series& bam = of.series[0];
   CHECK(bam.name == "bam (3 seeds)");
   CHECK(bam.style == 0);
-  REQUIRE(bam.points.size() == 2);  // where all have a value
-  // 2, 4, 9: mean 5, squares 9 + 1 + 16 over 2. 10, 10, 13: mean 11, 1 + 1 + 4 over 2.
+  REQUIRE(bam.points.size() == 2);  // where all runs have a value
+  // 2, 4, 9: mean 5, squares (9 + 1 + 16) / 2. 10, 10, 13: mean 11, squares (1 + 1 + 4) / 2.
   CHECK(bam.points[0].x == 1);
   CHECK(bam.points[0].y == Approx(5));
   CHECK(bam.spread[0].low == Approx(5 - std::sqrt(13.0)));
@@ -127,7 +127,7 @@ TEST_CASE("of perplexities the mean is of the losses") {
   chart.series = {seed_line("bam-1", 0, {{1, 10}}), seed_line("bam-2", 1, {{1, 40}})};
   const Chart of = with_seeds(chart, c.runs, seed_groups(c.runs));
   REQUIRE(of.series.size() == 1);
-  // Losses ln 20 -+ ln 2, whose deviation over n - 1 is sqrt(2) ln 2.
+  // Losses ln 20 +- ln 2, whose standard deviation with n - 1 is sqrt(2) ln 2.
   CHECK(of.series[0].points[0].y == Approx(20));
   CHECK(of.series[0].spread[0].low == Approx(20 / std::pow(2, std::sqrt(2.0))));
   CHECK(of.series[0].spread[0].high == Approx(20 * std::pow(2, std::sqrt(2.0))));
@@ -148,7 +148,7 @@ TEST_CASE("what a run has several of is joined each with its like") {
   CHECK(of.series[1].points[0].y == 6);
   CHECK(of.series[1].spread.size() == 1);
 
-  chart.x_measured = true;  // each as it is
+  chart.x_measured = true;  // each at its own value
   of = with_seeds(chart, c.runs, seed_groups(c.runs));
   REQUIRE(of.series.size() == 4);
   for (const Series& s : of.series) {

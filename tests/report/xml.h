@@ -1,6 +1,6 @@
 #pragma once
-// A strict reader of the XML that pages here need: elements, attributes in double quotes, text, the
-// five references and &#39;. Anything else ends the test.
+// A strict parser for the XML used here: elements, attributes in double quotes, text, the five
+// references and &#39;. Throws on anything else.
 
 #include <map>
 #include <memory>
@@ -10,26 +10,27 @@
 namespace bamtrain::testing {
 
 struct Xml {
-  std::string name, text;  // text: its own, children's left out
+  std::string name, text;  // text: the element's own, without its children's
   std::map<std::string, std::string> attributes;
   std::vector<Xml> children;
 
-  /// All elements of that name below this one, in order.
+  /// All elements with that name below this one, in order.
   std::vector<const Xml*> all(const std::string& of) const;
-  /// Those whose attribute "class" holds the word.
+  /// Those whose attribute "class" contains the word.
   std::vector<const Xml*> of_class(const std::string& of, const std::string& word) const;
   const std::string& at(const std::string& attribute) const { return attributes.at(attribute); }
   double number(const std::string& attribute) const { return std::stod(at(attribute)); }
 };
 
-/// The one element that `text` is. Throws std::runtime_error with the place otherwise.
+/// Parses the single element that `text` consists of. Otherwise throws std::runtime_error with the
+/// position.
 Xml parse_xml(const std::string& text);
 
-/// Where a page would reach outside of itself: each address and each reference, with what follows.
-/// The name of SVG's name space, in quotes, is no address.
+/// External resources that a page would load: each address and each reference, with the text after
+/// it. The name of SVG's namespace, in quotes, is not an address.
 std::vector<std::string> references_in(const std::string& html);
 
-/// What lies between <body> and <script> of a page, as the element <body>.
+/// The content between <body> and <script> of a page, as the element <body>.
 Xml body_of(const std::string& html);
 
 }  // namespace bamtrain::testing

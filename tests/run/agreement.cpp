@@ -1,4 +1,4 @@
-// Processes of one run that are given different things.
+// Processes of one run with different command lines or inputs.
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +12,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// Two processes with a command line each.
+/// Two processes, each with its own command line.
 Outcome run_two(const std::vector<std::string>& first, const std::vector<std::string>& second) {
   std::vector<std::string> command = mpirun_command(1, first);
   command.insert(command.end(), {":", "-np", "1"});

@@ -37,7 +37,7 @@ void flip_byte(const std::string& path, std::streamoff at) {
   REQUIRE(f.good());
 }
 
-/// Names in a run's folder that a checkpoint has or leaves: hidden ones, too.
+/// Names of folders in a run's folder, including hidden ones: checkpoints and what they leave.
 std::vector<std::string> folders_in(const std::string& out_dir) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(out_dir)) {
@@ -125,7 +125,7 @@ TEST_CASE("resuming refuses a changed model, other data and another tokenizer") 
                      "checkpoint.allow_change cannot help", "such as optimizer.lr"});
       CHECK(o.output.find("name them in checkpoint.allow_change") == std::string::npos);
     }
-    // Another function of the same parameters is the user's decision.
+    // The parameters still fit, but the function differs: the user must decide.
     require_error(run_config(w, c, {"model.norm.eps=0.001"}), ExitCode::config,
                   {"model.norm.eps", "name them in checkpoint.allow_change"});
   }
@@ -211,7 +211,7 @@ TEST_CASE("parameters that are not finite are never saved") {
 TEST_CASE("a run that fails says from where it goes on, and no checkpoint that is not there") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  c["optimizer"]["lr"] = 1e39;  // parameters are not finite after a step
+  c["optimizer"]["lr"] = 1e39;  // parameters are not finite after one step
   c["checkpoint"]["every"] = 1;
   require_error(run_config(w, c), ExitCode::nonfinite,
                 {"step 1", "lower optimizer.lr, and begin again: no checkpoint was saved yet"});
@@ -306,7 +306,7 @@ TEST_CASE("an out_dir that cannot be made is an error of its own, before trainin
   require_error(run_config(w, c), ExitCode::io, {"file/out", "remedy"});
 }
 
-// Checkpoints of these runs have 0.4 MB of parameters; the limit is in blocks of 512 bytes.
+// These runs have checkpoints with 0.4 MB of parameters; the limit is in blocks of 512 bytes.
 TEST_CASE("a disk that fills in mid-run ends it with the last good checkpoint intact") {
   const Workplace w;
   const std::string config = write_config(w, "run.json", small_run(w));
@@ -384,7 +384,7 @@ TEST_CASE("usage errors say in their last line what is wrong, and exit with 2") 
         "--no-such-option; remedy: bamtrain --help lists what it takes\n");
   const Workplace w;
   const std::string config = write_config(w, "run.json", small_run(w));
-  // One value of --set, not a list.
+  // --set takes a single value, not a list.
   require_error(run(bamtrain_command(config, {"[seed=3]"})), ExitCode::config, {"[seed:"});
   CHECK(run({bamtrain_program(), "--config", config, "--dry-run", "--set",
              R"(eval.lengths=[16,32])", "--set", "data.val=" + w.path("val")},

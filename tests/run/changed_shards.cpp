@@ -1,4 +1,4 @@
-// Shards that change while a run reads them, and between its parts.
+// Shards that change while a run reads them, or between the parts of a run.
 
 #include <algorithm>
 #include <csignal>
@@ -19,19 +19,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// small_run that validates at every step and goes on until something ends it.
+/// small_run, validating at every step, until something ends it.
 nlohmann::json endless_run(const Workplace& w) {
   nlohmann::json c = small_run(w);
   c["train"]["steps"] = 1000000;
   c["eval"] = {{"every", 1}, {"tokens", 0}};
-  // The time of a file that is written to is then another, however fine the clock.
+  // A later write then changes the modification time, whatever the clock's resolution.
   for (const char* shard : {"train/000.bin", "val/000.bin"}) {
     fs::last_write_time(w.path(shard), fs::file_time_type::clock::now() - std::chrono::hours(1));
   }
   return c;
 }
 
-/// Replaces ids by valid others, in place.
+/// Replaces ids by other valid ones, in place.
 void write_over(const std::string& shard, int64_t first, int64_t count) {
   std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(1024 + 2 * first);

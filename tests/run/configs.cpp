@@ -1,4 +1,4 @@
-// Every configuration that comes with the program, at a size that trains in a second.
+// Every shipped config, at a size that trains in a second.
 
 #include <cmath>
 #include <filesystem>
@@ -12,7 +12,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// The mean loss of `count` steps from `first` on.
+/// The mean loss of `count` steps, starting with `first`.
 double mean_loss(const std::vector<nlohmann::json>& lines, size_t first, size_t count) {
   double sum = 0;
   for (size_t i = first; i < first + count; ++i) sum += lines[i]["loss"].get<double>();
@@ -53,7 +53,7 @@ TEST_CASE("every configuration that comes with the program passes a dry run and 
       command.insert(command.end(), {"--set", "schedule.decay_steps=6"});
     }
     const auto read = nlohmann::json::parse(read_text(file.string()));
-    if (read.contains("init_from")) {  // a run before it, at this size too
+    if (read.contains("init_from")) {  // a previous run, also at this size
       const auto folder = std::filesystem::path(read["init_from"]["folder"].get<std::string>());
       const std::string before = folder.parent_path().filename().string();
       command.insert(command.end(),

@@ -1,5 +1,5 @@
-// The same config and seed give the same bits: run to run, resumed or not, with any number of
-// processes that divides the lanes and any number of threads.
+// The same config and seed give bitwise identical results: from run to run, resumed or not, with
+// any number of threads, and with any number of processes that divides the lanes.
 
 #include <csignal>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 
 void send_usr1(int process) { kill(process, SIGUSR1); }
 
-/// The precisions that this machine trains in; oneDNN multiplies bf16 with AVX-512 only.
+/// The precisions in which this machine can train; oneDNN multiplies bf16 only with AVX-512.
 std::vector<std::string> precisions() {
   static const bool have_bf16 = [] {
     try {
@@ -31,8 +31,8 @@ std::vector<std::string> precisions() {
   return have_bf16 ? std::vector<std::string>{"fp32", "bf16"} : std::vector<std::string>{"fp32"};
 }
 
-/// Stops a run by SIGUSR1, resumes it and compares it with one that was never stopped. No signal
-/// comes too late: by itself the run would go on for hours.
+/// Stops a run with SIGUSR1, resumes it, and compares it with an uninterrupted run. The signal
+/// cannot come too late: the run would take hours.
 void check_stopped_by_signal(int processes, int processes_after) {
   const Workplace w;
   nlohmann::json c = small_run(w);
@@ -66,7 +66,7 @@ void check_stopped_by_signal(int processes, int processes_after) {
   CHECK(digest(w.path("stopped") + last) == digest(w.path("straight") + last));
 }
 
-/// Trains `config` in its own out_dir and returns the digest of its last checkpoint.
+/// Trains `config` in its own out_dir. Returns the digest of its last checkpoint.
 std::string train_to_end(const Workplace& w, nlohmann::json config, const std::string& out,
                          int threads_per_process, int processes) {
   config["out_dir"] = w.path(out);
@@ -78,7 +78,7 @@ std::string train_to_end(const Workplace& w, nlohmann::json config, const std::s
   return digest(w.path(out) + "/checkpoint-00000008");
 }
 
-/// Trains `config` in its own out_dir up to step 4 and no further, in one process.
+/// Trains `config` in its own out_dir up to step 4, in one process.
 void train_half(const Workplace& w, nlohmann::json config, const std::string& out) {
   config["train"]["stop_at"] = 4;
   config["out_dir"] = w.path(out);
@@ -88,7 +88,7 @@ void train_half(const Workplace& w, nlohmann::json config, const std::string& ou
   REQUIRE_FALSE(std::filesystem::exists(w.path(out) + "/checkpoint-00000008"));
 }
 
-/// All the ways to the same model, and to the same loss of it, that this build offers.
+/// Every way to train in this build must give the same model and the same loss.
 void check_all_ways(const Workplace& w, const nlohmann::json& config) {
   const std::string straight = train_to_end(w, config, "straight", 1, 1);
   const nlohmann::json validated = read_metrics(w.path("straight")).back();
@@ -123,7 +123,7 @@ void check_all_ways(const Workplace& w, const nlohmann::json& config) {
 TEST_CASE("fp32 training gives the same bits by every way") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  c["optimizer"]["clip"] = 0.1;  // below every step's norm
+  c["optimizer"]["clip"] = 0.1;  // below the norm of every step
   check_all_ways(w, c);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("parameters and both moments of a checkpoint reach every process") {
   }
   const Workplace w;
   nlohmann::json c = small_run(w);
-  // Every step divides by the second moments; RAdam's first ones do not.
+  // Every step divides by the second moments; RAdam's first steps do not.
   c["optimizer"] = {{"name", "adamw"}, {"lr", 3e-3}};
   const std::string straight = train_to_end(w, c, "straight", 2, 1);
   train_half(w, c, "resumed");

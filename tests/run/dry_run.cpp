@@ -1,4 +1,4 @@
-// What --dry-run prints, against figures worked out here, and that it leaves no trace.
+// What --dry-run prints, compared with figures computed here. It must leave no files.
 
 #include <cmath>
 #include <filesystem>
@@ -16,7 +16,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// The number behind `label` in its line of the output.
+/// The number after `label` in the output.
 double figure(const std::string& output, const std::string& label) {
   std::smatch match;
   INFO(label << " in\n" << output);
@@ -70,7 +70,7 @@ TEST_CASE("--dry-run counts parameters, tokens and FLOPs as one does by hand, an
 
   const double V = 211, D = 64, L = 2, heads = 4, kv_heads = 2, T = 64, hidden = 96;
   const double head_dim = D / heads;
-  const double matrices =  // of a layer: q and o, k and v, the three of SwiGLU
+  const double matrices =  // per layer: q and o, k and v, the three of SwiGLU
       2 * D * D + 2 * D * kv_heads * head_dim + 3 * D * hidden;
   const double norms = L * 2 * D + D;
   const double head = V * D;
@@ -79,7 +79,7 @@ TEST_CASE("--dry-run counts parameters, tokens and FLOPs as one does by hand, an
   CHECK(figure(o.output, "mlp") == L * 3 * D * hidden);
   CHECK(figure(o.output, "norms") == norms);
   CHECK(figure(o.output, "head") == head);
-  // alpha, beta and mu of BAM, s of SSMax: one of each for every head of every layer.
+  // BAM's alpha, beta and mu, and SSMax's s: one of each per head and layer.
   CHECK(figure(o.output, "prior") == L * heads * 3);
   CHECK(figure(o.output, "scale") == L * heads);
 
@@ -88,8 +88,8 @@ TEST_CASE("--dry-run counts parameters, tokens and FLOPs as one does by hand, an
   CHECK(figure(o.output, "tokens") == 1024);
   CHECK(figure(o.output, "sequences") == 1024 / T);
 
-  // A multiply and an add for each weight, forward and twice backward; for attention, of each
-  // position with the (T + 1) / 2 before it on average, q k and p v.
+  // One multiply and one add per weight, once forward and twice backward. Attention: q k and p v
+  // for each position with (T + 1) / 2 keys on average.
   const double products = 3 * 2 * (L * matrices + head);
   const double attention = 3 * 2 * 2 * L * heads * head_dim * (T + 1) / 2;
   CHECK(figure(o.output, "FLOPs per token") == Approx(products + attention).epsilon(1e-3));
@@ -107,7 +107,7 @@ TEST_CASE("--dry-run counts a tied embedding once, as parameters and not as work
   REQUIRE(tied.code == 0);
   CHECK(figure(tied.output, "embedding") == 211 * 64);
   CHECK(figure(untied.output, "head") == 211 * 64);
-  // Only the table of memory has a head then.
+  // With a tied embedding, only the memory table has a head.
   CHECK(tied.output.find("\n  head ") > tied.output.find("\na step\n"));
   CHECK(figure(tied.output, "FLOPs per token") == figure(untied.output, "FLOPs per token"));
 }
@@ -132,7 +132,7 @@ TEST_CASE("memory that no machine has is refused with the key that asks for it")
     nlohmann::json c = small_run(w);
     c["model"]["attention"]["prior"] = nlohmann::json::parse(x.prior);
     c["model"]["attention"]["scale"] = nlohmann::json::parse(x.scale);
-    c["model"]["width"] = 65536;  // terabytes, whichever table it is
+    c["model"]["width"] = 65536;  // any of the tables takes terabytes
     c["model"]["heads"] = c["model"]["kv_heads"] = 64;
     const std::string config = write_config(w, "run.json", c);
     for (const Outcome& o : {dry_run(config), run(bamtrain_command(config), threads(1))}) {
@@ -141,7 +141,7 @@ TEST_CASE("memory that no machine has is refused with the key that asks for it")
       CHECK(o.output.find("memory plan: expected at most") != std::string::npos);
       CHECK(o.output.find("train.recompute, or lower " + x.keys + "\n") != std::string::npos);
     }
-    // What to lower shows in the tables above.
+    // The tables above show what to lower.
     const Outcome o = dry_run(config);
     CHECK(figure(o.output, "weights") > 1e5);
     CHECK(figure(o.output, "validation") > 0);
@@ -182,7 +182,7 @@ TEST_CASE("--dry-run tells what a run needs without its data, and then what they
 
 TEST_CASE("--dry-run says how often the data are seen, and durations in years") {
   const Workplace w;
-  nlohmann::json c = small_run(w);  // 40,000 tokens: 624 windows of 64 and a target
+  nlohmann::json c = small_run(w);  // 40,000 tokens: 624 windows of 64, and one target
   const auto line = [](const std::string& output, const std::string& label) {
     const size_t at = output.find("\n  " + label);
     REQUIRE(at != std::string::npos);
@@ -236,7 +236,7 @@ TEST_CASE("--dry-run checks what the run would go on from, and goes on to the re
   refused({"checkpoint.resume=never"}, 3, "an empty or absent out_dir");
   refused({"seed=8"}, 3, "seed: expected the values that " + checkpoint + " was trained with");
   refused({"train.steps=2", "schedule.warmup_steps=1"}, 3, "train.steps: expected at least the 3");
-  // A flipped bit of the parameters, in the run's own checkpoint and in one to begin with.
+  // One flipped bit in the parameters, in the run's own checkpoint and in one to start from.
   std::filesystem::copy(checkpoint, w.path("source"));
   for (const std::string& folder : {checkpoint, w.path("source")}) {
     std::string bytes = read_text(folder + "/model.safetensors");
@@ -296,7 +296,7 @@ TEST_CASE("the plan of a run of very many layers is within 25 MiB of what it tak
   c["optimizer"] = {{"lr", 1e-3}};
   c.erase("schedule");
   c["checkpoint"] = {{"every", 0}};
-  // VmHWM of such runs with one thread.
+  // VmHWM measured for such runs with one thread.
   struct Measured {
     const char* prior;
     double mebibytes;

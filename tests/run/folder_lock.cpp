@@ -1,4 +1,4 @@
-// One run per folder, from before it looks for a checkpoint there to the end of what it writes.
+// One run per folder, from before it looks for a checkpoint until its last write.
 
 #include "core/folder_lock.h"
 

@@ -1,5 +1,5 @@
-// Token shards as other programs write them, GPT-2's and Llama-3's ids, without text, tokenizer or
-// manifest: made here byte by byte.
+// Token shards as other programs write them, with GPT-2's and Llama-3's ids, without text,
+// tokenizer or manifest. They are built here byte by byte.
 
 #include <cmath>
 #include <cstdlib>
@@ -28,7 +28,7 @@ void put(std::string& out, uint32_t value, int width) {
   for (int i = 0; i < width; ++i) out += static_cast<char>(value >> 8 * i & 0xFF);
 }
 
-/// Documents of 50 tokens: the id that begins one, then the 49 below it, rising.
+/// Documents of 50 tokens: the id that begins a document, then the 49 ids below it, ascending.
 void write(const std::string& path, const Kind& kind, uint32_t documents) {
   std::string bytes;
   for (const uint32_t field : {kind.magic, kind.version, 50 * documents}) put(bytes, field, 4);
@@ -71,7 +71,7 @@ TEST_CASE("shards of GPT-2 and of Llama-3 train and evaluate from their ids alon
   const Outcome o = run(bamtrain_command(config), threads(2));
   INFO(o.output);
   REQUIRE(o.code == 0);
-  // Small logits at first: every id is as likely as any other. Then some fifty are learned.
+  // At first, logits are small and every id is equally likely. Then about fifty are learned.
   const std::vector<nlohmann::json> lines = read_metrics(w.path("out"));
   REQUIRE(lines.size() == 6);
   CHECK(lines[0]["loss"].get<double>() == Approx(std::log(kind.vocab)).margin(0.05));

@@ -1,4 +1,4 @@
-// A run that starts from a folder of weights: the values that are in it, or a reason why not.
+// A run that starts from a folder of weights: it has the folder's values, or says why not.
 
 #include <bit>
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// A run that leaves its parameters where they began: one step at a rate that is 0 in fp32.
+/// A run whose parameters keep their initial values: one step at a learning rate that is 0 in fp32.
 Json still_run(const Workplace& w) {
   Json c = small_run(w);
   c["optimizer"]["lr"] = 1e-300;
@@ -44,7 +44,7 @@ void export_checkpoint(const std::string& checkpoint, const std::string& folder,
   REQUIRE(o.code == 0);
 }
 
-/// A still run of rope, trained and exported to w.path("hf").
+/// A run of rope with still_run, exported to w.path("hf").
 struct Exported {
   Workplace w;
   Json config = still_run(w);
@@ -57,7 +57,7 @@ struct Exported {
     export_checkpoint(first_checkpoint(w, "first"), w.path("hf"));
   }
 
-  /// Another run from the folder.
+  /// Another run, starting from the folder.
   Outcome next(const std::vector<std::string>& overrides = {}, const std::string& out = "next") {
     config["init_from"] = {{"folder", w.path("hf")}};
     config["seed"] = 8;
@@ -77,7 +77,8 @@ struct Exported {
   }
 };
 
-/// Writes the tensors of `folder` anew, as `change` has them; memory holds what it adds.
+/// Writes the tensors of `folder` again after `change`, whose second argument holds the memory of
+/// added ones.
 using Change = std::function<void(std::vector<NamedTensor>*, std::vector<std::vector<char>>*)>;
 void rewrite(const std::string& folder, const Change& change) {
   std::vector<std::vector<char>> memory;
@@ -139,7 +140,7 @@ TEST_CASE(
       return sha256_file(first_checkpoint(w, out) + "/model.safetensors");
     };
     CHECK(model("first") == model("again"));
-    // Without the folder the other seed would have shown.
+    // Without the folder, the other seed changes the loss.
     CHECK(read_metrics(w.path("other"))[0]["loss"] != first["loss"]);
     CHECK(model("first") != model("other"));
   }
@@ -339,7 +340,7 @@ TEST_CASE("a rope model goes on as bam: its weights, and new parameters at their
       from.file->read(*from.entry, before.data());
       CHECK(std::memcmp(before.data(), values.data(), values.size() * 4) == 0);
     } else if (name.ends_with("theta_alpha")) {
-      // ALiBi's slopes of four heads, as the initialisation laplace has them.
+      // ALiBi's slopes for four heads, as in the initialisation laplace.
       for (int h = 0; h < 4; ++h) CHECK(values[h] == Approx(-2 * (h + 1) * std::log(2.0)));
     }
   }
@@ -358,7 +359,8 @@ TEST_CASE("a prior and what mixes heads beside it are new each by itself") {
   begin(R"({"name": "kerple", "kernel": "power"})", "plain");
   begin(R"({"name": "dape", "base": "alibi", "variant": "concat"})", "mixed");
 
-  // What a run of `prior` with this in init_from.new says, from an export and from its checkpoint.
+  // Checks what a run of `prior` with these names in init_from.new reports, from an export and from
+  // its checkpoint.
   const auto check = [&](const std::string& from, const std::string& prior,
                          const std::string& names, const std::vector<std::string>& of_export,
                          const std::vector<std::string>& of_checkpoint) {
@@ -425,13 +427,13 @@ TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to cha
   e.check_refused({"model.norm_position=both"}, {"pre_feedforward", "model.norm_position"});
   e.check_refused({"model.embed_scale=true"}, {"config.json: embed_scale", "expected true",
                                                "found false", "model.embed_scale"});
-  // What no shape shows: the folder's config.json.
+  // Settings that no shape shows come from the folder's config.json.
   e.check_refused({"model.heads=8", "model.kv_heads=4"},
                   {"config.json: num_attention_heads", "expected 8", "found 4", "model.heads"});
   e.check_refused({"model.mlp.kind=geglu"}, {"config.json: hidden_act", "silu", "model.mlp.kind"});
   e.check_refused({"model.norm.kind=layernorm"}, {"config.json: rms_norm_eps", "model.norm.kind"});
   e.check_refused({"init_from.folder=" + e.w.path("absent")}, {"absent", "no such folder"});
-  // Nothing is written before.
+  // Differences in these keys are only warnings.
   const Outcome other = e.next({"model.attention.prior.theta=20000", "model.norm.eps=0.001"});
   INFO(other.output);
   CHECK(other.code == 0);
@@ -528,7 +530,7 @@ TEST_CASE("damaged weights are refused before anything is written") {
             {"model.layers.0.self_attn.prior.r1", Dtype::f32, {4}, memory->back().data()});
       },
       {"self_attn.prior.r1", "no such tensor in a model of type llama"});
-  // A prior's parameters outside of its limits.
+  // A prior's parameters outside their limits.
   const std::vector<std::string> kerple = {"model.attention.prior=kerple"};
   REQUIRE(run_config_into(e.w, e.config, "kerple", {kerple[0], "init_from.folder="}).code == 0);
   export_checkpoint(first_checkpoint(e.w, "kerple"), e.w.path("hf-kerple"));
@@ -548,7 +550,7 @@ TEST_CASE("damaged weights are refused before anything is written") {
     CHECK((code == 0) == (o.output.find("model.layers.0.self_attn.prior.r1\": expected values from "
                                         "0.01 on, found -3 at element 0") == std::string::npos));
   }
-  // I16: a header that says so.
+  // A header with dtype I16.
   fs::copy(kept, file, fs::copy_options::overwrite_existing);
   std::ifstream in(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};

@@ -1,4 +1,4 @@
-// A run from another's weights computes what that one did, at whatever length it trains.
+// A run that starts from another run's weights computes the same function, at any training length.
 
 #include "run/init_from_lengths.h"
 
@@ -35,8 +35,8 @@ std::string checkpoint_of(const Workplace& w, const std::string& out) {
   return w.path(out + "/checkpoint-00000001");
 }
 
-/// A run of one step at length kShort with this attention, whose rate moves nothing: 1e-30 is below
-/// the last bit of any weight. Initial values are drawn wide, so that mechanisms matter.
+/// A run of one step at length kShort with this attention. Its learning rate of 1e-30 is below the
+/// last bit of any weight. Initial values have a wide spread, so that the mechanisms matter.
 Json still_run(const Workplace& w, const Json& attention) {
   Json c = small_run(w);
   c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-30}, {"weight_decay", 0}};
@@ -57,7 +57,7 @@ Json still_run(const Workplace& w, const Json& attention) {
   return c;
 }
 
-/// The losses of windows of kLong in a checkpoint's perplexity.json.
+/// The losses of windows of kLong for a checkpoint, from perplexity.json.
 Json losses_of(const Workplace& w, const std::string& checkpoint,
                const std::vector<std::string>& changes = {}) {
   const std::string out = w.path("perplexity.json");
@@ -83,7 +83,7 @@ struct Begun {
     INFO(attention.dump() << o.output);
     REQUIRE(o.code == 0);
   }
-  /// A run at kLong from the source's checkpoint, or from an export of it.
+  /// A run at kLong, starting from the source's checkpoint or from an export of it.
   Outcome next(const std::string& folder, const std::vector<std::string>& more = {},
                const std::string& out = "next") {
     Json c = config;
@@ -108,7 +108,7 @@ struct Begun {
   }
 };
 
-/// Runs at kLong from both, without a word, evaluate as the source does.
+/// Runs at kLong that start from either, without warnings, evaluate like the source.
 void check_same_function(const Json& attention) {
   INFO(attention.dump());
   Begun b(attention);
@@ -117,7 +117,7 @@ void check_same_function(const Json& attention) {
     const Outcome o = b.next(folder);
     INFO(o.output);
     REQUIRE(o.code == 0);
-    CHECK(o.output.find("warning") == std::string::npos);  // no difference is told
+    CHECK(o.output.find("warning") == std::string::npos);  // no difference is reported
     CHECK(losses_of(b.w, checkpoint_of(b.w, "next")) == expected);
     fs::remove_all(b.w.path("next"));
   }
@@ -128,7 +128,7 @@ void check_same_function(const Json& attention) {
 TEST_CASE("every prior at four times the length evaluates as the model that it began from") {
   for (const PriorInfo& p : all_priors()) {
     Json prior = {{"name", p.name}};
-    // Tables of one row per position know no others: they are made long enough.
+    // Tables with one row per position must be long enough.
     if (p.name == "learned") prior["positions"] = kLong;
     check_same_function(of_prior(prior));
     if (!p.randomized || p.name == "learned") continue;
@@ -162,7 +162,7 @@ TEST_CASE("the numbers of the source's length are in the resolved config, and go
   const Json prior = b.attention("next")["prior"];
   CHECK(prior[0]["window"] == kShort + 1);
   CHECK(prior[1]["threshold_length"] == kShort);
-  // A resumed run does not read the folder; nor does it ask for other numbers by leaving them open.
+  // A resumed run does not read the folder. Keys left open then do not count as changed.
   fs::remove_all(folder);
   const Outcome resumed = b.next(folder, {"train.steps=2"});
   INFO(resumed.output);

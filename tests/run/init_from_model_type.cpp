@@ -1,4 +1,4 @@
-// Which models a run may begin with, by their config.json.
+// The models from which a run may start, by their config.json.
 
 #include "run/init_from_model_type.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder whose config.json is all that is looked at.
+/// A folder of which only config.json is read.
 struct TypedFolder {
   Workplace w;
   InitFromConfig from;
@@ -39,7 +39,7 @@ struct TypedFolder {
   }
 };
 
-/// What is told of a config.json of this type, and of no other member of `model`.
+/// Warnings for a config.json of this type with these members.
 std::vector<std::string> told_of(const std::string& type, json config, const ModelConfig& model) {
   config["model_type"] = type;
   std::vector<std::string> told;
@@ -59,7 +59,7 @@ bool says(const std::string& text, const std::string& words) {
 
 std::string cases() { return shared_data("../cases"); }
 
-/// Runs a configuration of ../shared/cases on one of its folders.
+/// Runs a config of ../shared/cases on one of its folders.
 Outcome run_case(const Workplace& w, const std::string& config, const std::string& folder,
                  const std::string& out) {
   json c = json::parse(read_text(cases() + "/" + config));
@@ -68,7 +68,7 @@ Outcome run_case(const Workplace& w, const std::string& config, const std::strin
   return run_config_into(w, c, out);
 }
 
-/// A Llama's folder as export writes it, and runs that begin with it as changed.
+/// A Llama folder as export writes it, and runs that start from changed copies.
 class LlamaFolder {
  public:
   LlamaFolder() {
@@ -89,8 +89,8 @@ class LlamaFolder {
   json config() const { return config_; }
   std::string folder() const { return w_.path("changed"); }
 
-  /// A run with these overrides from the folder with this config.json (null: none), these tensors
-  /// in each layer and these at the top besides.
+  /// A run with these overrides from a folder with this config.json (null: none). Its tensors are
+  /// the export's, these in each layer, and these at the top.
   Outcome begin(const json& config, const std::vector<std::pair<std::string, int64_t>>& of_layers,
                 const std::vector<std::pair<std::string, int64_t>>& at_top,
                 const std::vector<std::string>& overrides) const {
@@ -212,7 +212,7 @@ TEST_CASE("what a Llama's config may say, and what it may not") {
   m.tied = true;
   CHECK(says(refused_of("llama", {{"tie_word_embeddings", false}}, m), "change model.tied"));
   m = {};
-  // transformers reads none of them in such a model.
+  // transformers reads none of these members in such a model.
   CHECK(told_of("llama", {{"logits_scaling", 8}, {"embedding_multiplier", 12}}, m) ==
         std::vector<std::string>{"config.json: embedding_multiplier, logits_scaling: not read; a "
                                  "model of type llama has no such member"});
@@ -232,7 +232,7 @@ TEST_CASE("a model type has the tensors that its own code reads, and no others")
   const std::vector<std::string> attention = {"q", "k", "v", "o"}, mlp = {"gate", "up", "down"};
   const json none, silent = json::object(), both = {{"attention_bias", true}, {"mlp_bias", true}};
   const json of_attention = {{"attention_bias", true}, {"mlp_bias", nullptr}};
-  // `q`, `o`, `mlp`: whether there are biases of queries, keys and values, of outputs, of the mlp.
+  // Whether there are biases: `q` of queries, keys and values, `o` of outputs, `of_mlp` of the MLP.
   const auto check = [&](const std::string& type, const json& config, bool q, bool o, bool of_mlp) {
     INFO(type << " " << config.dump());
     const auto has = [&](const std::string& name) {
@@ -267,7 +267,7 @@ TEST_CASE("a model type has the tensors that its own code reads, and no others")
   check("llama", silent, false, false, false);
   check("llama", both, true, true, true);
   check("llama", of_attention, true, true, false);
-  check("llama", none, true, true, true);  // nothing says
+  check("llama", none, true, true, true);  // not specified
   CHECK(why_no_tensor("llama", silent, layer + "mlp.up_proj.bias") ==
         "no such tensor in a model of type llama whose config.json does not have mlp_bias true");
   for (const std::string prefix : {"", "transformer."}) {
@@ -394,7 +394,7 @@ TEST_CASE("first losses of public models are those of their own code, or they ar
     const Outcome o = run_case(w, "run-llama.json", folder, folder);
     INFO(o.output);
     REQUIRE(o.code == 0);
-    // fp32 against the fp64 of the right one.
+    // fp32, compared with the fp64 loss in right-losses.json.
     CHECK(read_metrics(w.path(folder))[0]["loss"].get<double>() ==
           Approx(right[folder].get<double>()).epsilon(1e-5));
   }

@@ -1,4 +1,4 @@
-// A run that begins with another's weights and moments goes on as that one does.
+// A run that starts from another run's weights and optimizer state continues like that run.
 
 #include <filesystem>
 #include <fstream>
@@ -16,17 +16,17 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// A run whose epochs are of kSteps steps, in order, at one rate: step kSteps + n reads what step n
-/// read, and at the same rate.
+/// Epochs have kSteps steps, in order, at one learning rate. So step kSteps + n reads the same data
+/// as step n, at the same rate.
 constexpr int kSteps = 6;
 
 struct Continued {
   Workplace w;
   Json config = small_run(w);
-  std::string first;  // its checkpoint after an epoch
+  std::string first;  // its checkpoint after one epoch
 
   explicit Continued(const char* optimizer = "radam") {
-    // 16 windows a step, and the token behind the last.
+    // 16 windows per step, and one token after the last window.
     fs::create_directories(w.path("epoch"));
     write_shard(w.path("epoch/000.bin"), kSteps * 16 * 64 + 1, 211, 3);
     config["data"]["train"] = w.path("epoch");
@@ -50,7 +50,7 @@ struct Continued {
     return w.path(out) + "/" + checkpoint_name(step);
   }
 
-  /// Of a run of two steps from that checkpoint.
+  /// A run of two steps from that checkpoint.
   Outcome next(const std::vector<std::string>& more = {}, int processes = 1) {
     std::vector<std::string> all = {"init_from.folder=" + first, "init_from.optimizer=true",
                                     "train.steps=2"};
@@ -91,7 +91,7 @@ TEST_CASE("the first steps with another run's moments are that run's next steps,
     for (const int step : {1, 2}) {
       CHECK(digest(c.checkpoint("next", step)) == digest(c.checkpoint("first", kSteps + step)));
     }
-    // Without the moments it is another.
+    // Without the optimizer state the result differs.
     fs::rename(c.w.path("next"), c.w.path("with"));
     REQUIRE(c.next({"init_from.optimizer=false"}).code == 0);
     CHECK(digest(c.checkpoint("next", 1)) != digest(c.checkpoint("with", 1)));
@@ -106,7 +106,7 @@ TEST_CASE("a run with another's moments resumes to the same bits, and on several
   CHECK(state["initialized_from"]["folder"] == fs::canonical(c.first).string());
   REQUIRE(c.next().code == 0);
   CHECK(digest(c.checkpoint("next", 2)) == digest(c.checkpoint("first", kSteps + 2)));
-  // Of a run from there the moments have seen all of these steps.
+  // For a run that starts from there, the optimizer state includes all these steps.
   REQUIRE(c.train("third", {"init_from.folder=" + c.checkpoint("next", 2),
                             "init_from.optimizer=true", "train.steps=1"})
               .code == 0);
@@ -147,7 +147,7 @@ TEST_CASE("moments that do not fit the run are refused before anything is writte
   c.check_refused({"model.attention.prior.train=[\"theta_alpha\"]"}, ExitCode::config,
                   {"optimizer.safetensors", "train the parameters that the checkpoint's run did"});
   c.check_refused({"model.layers=3"}, ExitCode::checkpoint, {"change model.layers"});
-  // A folder of weights has none.
+  // A folder of weights has no optimizer state.
   const Outcome exported =
       run({bamtrain_program(), "export", "--checkpoint", c.first, "--output", c.w.path("hf")},
           threads(1));

@@ -1,4 +1,4 @@
-// config.json of a folder of weights: what differs from the run's model is refused or told.
+// config.json in a folder of weights: differences from the run's model are refused or reported.
 
 #include "run/init_from_settings.h"
 
@@ -41,7 +41,7 @@ NormalizerChoice normalizer(const std::string& name, const Values& set = {}) {
   return m;
 }
 
-/// A run from a folder with a config.json, and what is said of it.
+/// A run that starts from a folder with a config.json, and the warnings about it.
 class FromFolder {
  public:
   FromFolder() {
@@ -67,7 +67,7 @@ class FromFolder {
     return out;
   }
 
-  /// The one thing that is told.
+  /// The only warning.
   std::string one(const json& folder, NewParts parts = {}) const {
     const std::vector<std::string> all = told(folder, parts);
     INFO(folder.dump());
@@ -76,7 +76,7 @@ class FromFolder {
     return all.empty() ? "" : all[0];
   }
 
-  /// What `m` is exported as.
+  /// The exported config.json of `m`.
   json exported(const ModelConfig& m) const {
     return huggingface_config(m, c.data.sequence_length, Dtype::f32, {3, 4, 5});
   }
@@ -197,7 +197,7 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
         "\"logarithmic\"");
   CHECK(told_of(prior("nape", {{"slopes", std::string("harmonic")}}), prior("nape"))
             .find("priors[0].slopes is \"harmonic\"") == 0);
-  // The folder has the number that a choice stands for.
+  // The folder has the number that an option selects.
   CHECK(told_of(prior("t5"), prior("t5", {{"gain", std::string("sqrt(D)")}})) ==
         "priors[0].gain is 1.0, and model.attention.prior.gain of this run \"sqrt(D)\"");
   CHECK(told_of(prior("fire", {{"threshold_length", 64.0}}), prior("fire")) ==
@@ -210,12 +210,12 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
           .find(
               "priors[0].theta is 20000.0, and model.attention.prior.theta of this run 10000.0") ==
       0);
-  // How parameters began is the past of either.
+  // Initialisation options do not matter once parameters are trained.
   f.c.model.attention.prior = prior("bam");
   other.attention.prior =
       prior("bam", {{"init", std::string("laplace")}, {"train", StringList{"theta_mu"}}});
   CHECK(f.told(f.exported(other)).empty());
-  // Layer by layer.
+  // Priors are compared layer by layer.
   f.c.model.attention.prior = PriorConfig({prior("alibi"), prior("nope")});
   other.attention.prior = PriorConfig({prior("alibi"), prior("nape")});
   CHECK(f.one(f.exported(other)) ==
@@ -241,7 +241,7 @@ TEST_CASE("an option that an older folder lacks stands for what it was before") 
       f.one(exported_without("priors", "gain")) ==
       "priors[0].gain is not there, which stands for \"1\", and model.attention.prior.gain of this "
       "run \"sqrt(D)\"");
-  CHECK(f.told(exported_without("priors", "init")).empty());  // the past of either
+  CHECK(f.told(exported_without("priors", "init")).empty());  // initialisation does not matter
   CHECK(f.told(exported_without("priors", "gain"), {true, false}).empty());
   m.attention.prior = prior("t5");
   CHECK(f.told(exported_without("priors", "gain")).empty());
@@ -333,7 +333,7 @@ TEST_CASE("what a bamtrain's config.json lacks has the default of the exported c
         "priors[0].threshold_length is 512, and model.attention.prior.threshold_length of this run "
         "48");
 
-  // They are those of the code that goes with an export.
+  // These defaults are those of the code in an export.
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   REQUIRE(source != nullptr);
   const std::string code =
@@ -421,7 +421,7 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
   rope.options.set("original_length", 8192.0);
   CHECK(f.told(set("rope_scaling", llama3)).empty());
   rope.options.set("original_length", 0.0);
-  // ntk is the base that it stands for: 10,000 * 4^(16/14).
+  // ntk is equivalent to this base: 10,000 * 4^(16/14).
   rope.options.set("scaling", std::string("ntk"));
   CHECK(f.told(set("rope_theta", 48760.54616817902)).empty());
 
@@ -440,7 +440,7 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
 TEST_CASE("a Llama has no scale, and no window; a Mistral has one") {
   FromFolder f;
   json folder = llama();
-  folder["sliding_window"] = 16;  // which transformers does not read in a Llama
+  folder["sliding_window"] = 16;  // transformers does not read it in a Llama
   const std::string not_read = "sliding_window: not read; a model of type ";
   CHECK(f.one(folder) == not_read + "llama has no such member");
   f.c.model.attention.window = 16;
@@ -450,7 +450,7 @@ TEST_CASE("a Llama has no scale, and no window; a Mistral has one") {
   f.c.model.attention.window = 0;
   CHECK(f.one(folder) == "sliding_window is 16, and model.attention.window of this run 0");
   f.c.model.attention.window = 16;
-  folder["use_sliding_window"] = false;  // nor this in a Mistral
+  folder["use_sliding_window"] = false;  // or this one in a Mistral
   CHECK(f.one(folder) == "use_" + not_read + "mistral has no such member");
   folder.erase("use_sliding_window");
   f.c.model.attention.scale = scale("constant");
@@ -507,7 +507,7 @@ TEST_CASE("of what init_from.new names there is no word") {
   CHECK(f.told(f.exported(other), {true, true}).empty());
   CHECK(f.one(f.exported(other), {false, true}).find("priors[0].name") == 0);
   CHECK(f.one(f.exported(other), {true, false}).find("scale.name") == 0);
-  m.attention.window = 9;  // of no prior
+  m.attention.window = 9;  // not part of any prior
   CHECK(f.one(f.exported(other), {true, true}).find("priors[0].window is 0") == 0);
   m.attention.window = 0;
   m.norm.kind = NormKind::rmsnorm;

@@ -17,12 +17,12 @@ using nlohmann::json;
 
 namespace {
 
-/// A run and the config.json of a folder with its model: alibi and bam in turn, ssmax, entmax.
+/// A run and the config.json of a folder with its model: alternating alibi and bam, ssmax, entmax.
 struct Folder {
   RunConfig config;
   json source;
 
-  /// `mixed`: beside dape.
+  /// `mixed`: the priors are mixed by dape.
   explicit Folder(bool mixed = false) {
     ModelConfig& m = config.model;
     m.vocab = 97;
@@ -91,7 +91,7 @@ TEST_CASE("a shape of a mechanism's parameter that contradicts the tensors is re
   f.source["normalizer"]["parameters"]["alpha"] = 4;
   CHECK(contains(f.refusal(), "config.json: normalizer.parameters: expected {"));
   CHECK(f.refusal({.normalizer = true}).empty());
-  // Of another mechanism the shapes are its own.
+  // Another mechanism has its own shapes.
   f.source["normalizer"]["name"] = "topk";
   CHECK(f.refusal().empty());
 }

@@ -1,4 +1,4 @@
-// Tensors of folders of others under the names and in the shapes of the program's own.
+// Tensors in folders of other programs, read with the program's own names and shapes.
 
 #include "run/init_from_tensors.h"
 
@@ -18,7 +18,7 @@ namespace {
 /// Tensors in memory, to be written.
 class Tensors {
  public:
-  /// Values count on from `first`.
+  /// Values are consecutive, starting with `first`.
   void add(const std::string& name, const std::vector<int64_t>& shape, float first) {
     std::vector<float> values(static_cast<size_t>(size_of_shape(shape)));
     for (size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i);
@@ -43,7 +43,8 @@ class Tensors {
   std::vector<NamedTensor> tensors_;
 };
 
-/// GPT-2 of a layer, width 2, as GPT2Model ("") or GPT2LMHeadModel ("transformer.") names it.
+/// A GPT-2 of one layer and width 2, with the names of GPT2Model ("") or GPT2LMHeadModel
+/// ("transformer.").
 Tensors gpt2_of(const std::string& prefix) {
   Tensors t;
   t.add(prefix + "wte.weight", {5, 2}, 0);
@@ -80,7 +81,7 @@ TEST_CASE("GPT-2 is the same with and without transformer. and the buffers of it
   gpt2_of("transformer.").write(w.path("."));
   const auto expected = values_in(w.path("."), true);
   CHECK(expected.size() == 20);
-  // (inputs, outputs) (2, 6) in three: keys are the outputs 2 and 3.
+  // (inputs, outputs) (2, 6) split in three: keys are outputs 2 and 3.
   CHECK(expected.at("model.layers.0.self_attn.k_proj.weight") ==
         std::vector<float>{402, 408, 403, 409});
   for (const std::string prefix : {"", "transformer."}) {
@@ -110,12 +111,12 @@ TEST_CASE("what is no GPT-2 keeps its names, without the frequencies of its rope
 }
 
 TEST_CASE("half precision is read as the values that it holds") {
-  // By the definition: sign, exponent of 15 above, mantissa of 10 bits, subnormal below.
+  // By the definition: sign, exponent with offset 15, mantissa of 10 bits, subnormals below.
   std::vector<uint16_t> bits;
   std::vector<float> values;
   for (uint32_t b = 0; b < 0x10000; ++b) {
     const int exponent = static_cast<int>(b >> 10 & 31), mantissa = static_cast<int>(b & 1023);
-    if (exponent == 31) continue;  // infinite, or no number
+    if (exponent == 31) continue;  // infinite or NaN
     const double size =
         exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
     bits.push_back(static_cast<uint16_t>(b));

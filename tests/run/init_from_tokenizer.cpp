@@ -1,4 +1,4 @@
-// Weights are not trained on, unawares, with the ids of another tokenizer.
+// A run does not silently continue training weights with the ids of a different tokenizer.
 
 #include "run/init_from_tokenizer.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run on text, and shards of the same text by another tokenizer.
+/// A run on text, and shards of the same text from another tokenizer.
 struct TwoTokenizers {
   TextRun text;
   std::string checkpoint = text.train(1), exported = text.w.path("hf");
@@ -94,8 +94,8 @@ TEST_CASE("shards of another tokenizer than the weights' are refused, unless tha
 
 namespace {
 
-/// A run's config on shards whose tokenizer has 500 ids, beginning with a folder that holds what
-/// the test writes there.
+/// The config of a run on shards whose tokenizer has 500 ids. It starts from a folder that holds
+/// what the test writes there.
 struct FolderOnly {
   TextRun text;
   RunConfig c;
@@ -126,14 +126,14 @@ struct FolderOnly {
   }
 };
 
-/// A tokenizer.json of byte-level BPE with so many ids.
+/// A byte-level BPE tokenizer.json with `ids` ids.
 std::string byte_level(int ids) {
   nlohmann::json vocab;
   for (int id = 0; id < ids; ++id) vocab["t" + std::to_string(id)] = id;
   return nlohmann::json{{"model", {{"type", "BPE"}, {"vocab", vocab}}}}.dump();
 }
 
-/// As export wrote it before it had the digest.
+/// As export wrote it before it included the digest.
 const char* const kEarlierConfig = R"({"tokenizer_class": "PreTrainedTokenizerFast",
     "add_bos_token": false, "add_eos_token": false, "clean_up_tokenization_spaces": false,
     "split_special_tokens": true, "padding_side": "left", "pad_token": "<|endoftext|>"})";
@@ -185,7 +185,7 @@ TEST_CASE("an export's model card tells its tokenizer where tokenizer_config.jso
   auto earlier = nlohmann::json::parse(read_text(config));
   earlier.erase("tokenizer_sha256");
   write_bytes(config, earlier.dump());
-  fs::remove(t.exported + "/tokenizer.model");  // as of byte-level BPE, whose file is not there
+  fs::remove(t.exported + "/tokenizer.model");  // as for byte-level BPE, which has no such file
   const Outcome same = t.next(t.exported, {});
   INFO(same.output);
   CHECK(same.code == 0);

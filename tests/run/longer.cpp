@@ -1,4 +1,4 @@
-// A run whose length is changed when it is resumed.
+// A run whose length changes when it is resumed.
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ TEST_CASE(
   SECTION("wsd") {
     schedule = {{"name", "wsd"}, {"decay_steps", 2}};
     longer = schedule;
-    first = 6;  // stopped at 4, where the decay begins
+    first = 6;  // stopped at 4, where its decay begins
   }
   SECTION("wsd with a longer decay") {
     schedule = {{"name", "wsd"}, {"decay_steps", 2}};
@@ -70,7 +70,7 @@ TEST_CASE("where the past depends on the length, another one is refused with wha
   SECTION("cosine") {
     const nlohmann::json cosine = {{"name", "cosine"}, {"min_ratio", 0.1}};
     REQUIRE(train_longer(w, c, cosine, 8, {"train.stop_at=4"}).code == 0);
-    // (1 + cos(pi / 4)) / 2 and (1 + cos(pi / 2)) / 2, of 0.9 above 0.1, of 3e-3.
+    // 3e-3 times 0.1 + 0.9 (1 + cos(pi / 4)) / 2, and the same with pi / 2.
     check_length_refused(train_longer(w, c, cosine, 16),
                          {"train.steps: expected the length", "checkpoint-00000004", "(8 steps",
                           "from step 2 on", "found 16 steps", "checkpoint.allow_change",

@@ -1,5 +1,5 @@
-// eval.tasks, results.json and checkpoint.best of whole runs: what is measured, by which
-// checkpoint, the same by every way.
+// eval.tasks, results.json and checkpoint.best of whole runs: what is measured, on which
+// checkpoint, and that it is the same however the run is executed.
 
 #include <algorithm>
 #include <csignal>
@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// 8 steps on copies; measured after every second on copies of 4 and 100 tokens, the longer in
-/// two batches; at the end on flip_flop too. All checkpoints of even steps stay.
+/// 8 steps on copies. Every second step is measured on copies of 4 and 100 tokens, the longer in
+/// two batches; the end also on flip_flop. All checkpoints of even steps are kept.
 json measured_run(const Workplace& w) {
   json c = small_run(w);
   const json copy = {{"task", "copy"}, {"length", {3, 30}}};
@@ -46,7 +46,7 @@ json measured_run(const Workplace& w) {
   return c;
 }
 
-/// The loss falls: what is best of it is not the last.
+/// The loss falls, so the checkpoint with the highest loss is not the last.
 json with_best(json c, const std::string& metric = "copy@100/loss",
                const std::string& mode = "max") {
   c["checkpoint"]["best"] = {{"metric", metric}, {"mode", mode}};
@@ -65,7 +65,7 @@ std::string checkpoint_of(const Workplace& w, const std::string& out, int64_t st
   return w.path(out) + "/" + checkpoint_name(step);
 }
 
-/// The results are those of an earlier program then, which have no digest.
+/// The changed results look like an earlier program's, which have no digest.
 void change_results(const Workplace& w, const std::string& out,
                     const std::function<void(json&)>& change) {
   const std::string path = w.path(out) + "/results.json";
@@ -89,7 +89,7 @@ std::vector<std::string> whole_checkpoints_in(const std::string& folder) {
   return names;
 }
 
-/// Lines of metrics.jsonl without what depends on the machine.
+/// Lines of metrics.jsonl without machine-dependent values.
 std::vector<json> repeatable_lines(const Workplace& w, const std::string& out) {
   std::vector<json> lines = read_metrics(w.path(out));
   for (json& line : lines) {
@@ -100,8 +100,7 @@ std::vector<json> repeatable_lines(const Workplace& w, const std::string& out) {
   return lines;
 }
 
-/// The step after `from`, up to `to`, whose loss on copies of this length was the highest, or the
-/// lowest.
+/// The step after `from`, up to `to`, that has the highest or lowest loss on copies of this length.
 int64_t extreme(const Workplace& w, const std::string& out, const char* result, bool highest,
                 int64_t from = 0, int64_t to = 8) {
   int64_t step = 0;
@@ -116,20 +115,20 @@ int64_t extreme(const Workplace& w, const std::string& out, const char* result, 
   return step;
 }
 
-/// All that a run leaves that says what it computed.
+/// Everything that a run writes about what it computed.
 json bits_of(const Workplace& w, const std::string& out) {
   json bits = {
       {"results",
        nlohmann::ordered_json::parse(read_text(w.path(out) + "/results.json"))["results"].dump()},
       {"lines", repeatable_lines(w, out)},
       {"best", best_of(w, out)}};
-  for (const int64_t step : {2, 4, 6, 8}) {  // another is there where a signal stopped the run
+  for (const int64_t step : {2, 4, 6, 8}) {  // a run stopped by a signal also has another one
     bits["checkpoints"].push_back(digest(checkpoint_of(w, out, step)));
   }
   return bits;
 }
 
-/// What a checkpoint scores, by a program that does nothing else.
+/// A checkpoint's scores, computed outside of a run.
 json scores(const Workplace& w, const std::string& out, int64_t step, size_t entry, int64_t length,
             TaskSet set) {
   json config = json::parse(read_text(w.path(out + ".json")));
@@ -201,7 +200,7 @@ TEST_CASE(
   CHECK(results["validation"]["loss_error"] == line["validation_loss_error"]);
   CHECK(results["validation"]["exact_match"] == line["validation_exact_match"]);
 
-  // The same numbers by bamtrain eval.
+  // bamtrain eval gives the same numbers.
   const Outcome o = run(
       {bamtrain_program(), "eval", "--checkpoint", checkpoint_of(w, "out", best), "--task", "copy",
        "--lengths", "4,100", "--samples", "60", "--seed", "5", "--output", w.path("eval.json")},
@@ -215,7 +214,7 @@ TEST_CASE(
     for (const auto& [key, value] : row.items()) CHECK(results[name][key] == value);
   }
 
-  // Without any of it the run computes the same.
+  // Without measurements, the run computes the same.
   json plain = c;
   plain["eval"].erase("tasks");
   plain["checkpoint"].erase("best");
@@ -242,7 +241,7 @@ TEST_CASE("measures are the same bits for every number of processes, and over ev
   train_measured(w, c, "stopped", 1, {"train.stop_at=4"});
   train_measured(w, c, "stopped", have_mpi() ? 2 : 1);
   CHECK((bits_of(w, "stopped") == straight));
-  // Wherever the signal finds it.
+  // Signals at different points.
   const struct {
     const char* marker;
     int signal;
@@ -270,7 +269,7 @@ TEST_CASE("what results.json has of the same weights is not measured again") {
   const json c = measured_run(w);
   train_measured(w, c, "out");
   const json whole = read_results(w.path("out"));
-  // As an evaluation leaves it that was ended behind its first length.
+  // As left by an evaluation that ended after its first length.
   change_results(w, "out", [](json& results) {
     results.erase("copy@100");
     results.erase("flips@9");
@@ -283,7 +282,7 @@ TEST_CASE("what results.json has of the same weights is not measured again") {
   CHECK(results["copy@4"]["loss"] == 123);
   results["copy@4"] = whole["copy@4"];
   CHECK(results == whole);
-  // Of other weights, samples or another precision; and what nobody asks for any more.
+  // Results of other weights, samples or precision, and results that no key asks for any more.
   for (const char* key : {"weights", "samples", "seed", "precision", "task"}) {
     INFO(key);
     change_results(w, "out", [&](json& r) {
@@ -303,7 +302,7 @@ TEST_CASE("what results.json has of the same weights is not measured again") {
   CHECK(results["copy@4"]["of"]["seed"] == 6);
   CHECK(results["copy@4"]["loss"] != whole["copy@4"]["loss"]);
   CHECK(results["validation"] == whole["validation"]);
-  // A file that is not there any more.
+  // A deleted file.
   fs::remove(w.path("out/results.json"));
   train_measured(w, c, "out");
   CHECK(read_results(w.path("out")) == whole);
@@ -370,7 +369,7 @@ TEST_CASE("the best checkpoint stays beside the newest, and gives way to a bette
   CHECK(whole_checkpoints_in(w.path("out")) == Names{checkpoint_name(best), checkpoint_name(8)});
   c["checkpoint"]["best"]["mode"] = "min";
   c["checkpoint"]["best"]["metric"] = "validation/loss";
-  c["checkpoint"]["every"] = 0;  // the best is saved all the same
+  c["checkpoint"]["every"] = 0;  // the best checkpoint is saved anyway
   train_measured(w, c, "least");
   int64_t least = 0;
   double loss = 1e9;
@@ -394,7 +393,7 @@ TEST_CASE("the best of a run that was stopped and went on is that of one that wa
   for (const int stop : {2, 4, 5, 7}) {
     INFO("stopped at " << stop);
     const std::string out = "stopped-" + std::to_string(stop);
-    // Where it is stopped it has results, of the best so far.
+    // A stopped run has results, of the best checkpoint so far.
     const std::string output =
         train_measured(w, c, out, 1, {"train.stop_at=" + std::to_string(stop)});
     const int64_t so_far = stop == 2 ? 2 : extreme(w, out, "copy@100", true, 0, stop == 7 ? 6 : 3);
@@ -439,7 +438,7 @@ TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by
   CHECK(best_of(w, "metric")["metric"] == "copy@4/loss");
   resumed("mode", with_best(c, "copy@100/loss", "min"), other);
   CHECK(best_of(w, "mode")["step"] == extreme(w, "mode", "copy@100", false, 4));
-  json sequences = c;  // others, under the same name
+  json sequences = c;  // other sequences under the same name
   sequences["eval"]["tasks"][0]["seed"] = 9;
   resumed("sequences", sequences, other);
   CHECK(best_of(w, "sequences")["step"] == extreme(w, "sequences", "copy@100", true, 4));
@@ -483,7 +482,7 @@ TEST_CASE("--dry-run tells the memory that tasks take beside the steps and after
     return at == std::string::npos ? 0.0 : std::stod(o.output.substr(at + 3 + label.size()));
   };
   const double beside = figure(c, "beside it: tasks"), after = figure(c, "after it: evaluation");
-  // What the passes keep grows with the tokens at a time, 8,192 / 202 sequences of 202.
+  // Memory of the passes grows with the tokens per batch: 8,192 / 202 sequences of 202.
   CHECK(beside > 0);
   CHECK(after > beside);
   json longer = c;

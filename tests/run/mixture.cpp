@@ -135,7 +135,7 @@ TEST_CASE("the same shards under another spelling are refused, both keys named")
           std::string::npos);
     CHECK_FALSE(std::filesystem::exists(w.path("out")));
   }
-  // Others of the same names and sizes are other shards.
+  // Copies with the same names and sizes count as different shards.
   std::filesystem::copy(w.path("train"), w.path("copy"));
   nlohmann::json other = c;
   other["data"]["train"].push_back({{"path", w.path("copy")}, {"weight", 2}});

@@ -1,4 +1,4 @@
-// The measured rate of matrix products: how large they are on a device.
+// The measured peak matmul throughput: the size of the products on a device.
 
 #include "run/peak_matmul.h"
 
@@ -14,7 +14,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// The host's memory, as that of a device that has `room` bytes.
+/// The host's memory, presented as that of a device with `room` bytes.
 class Room final : public MemorySource {
  public:
   explicit Room(int64_t room) : room_(room) {}
@@ -32,7 +32,7 @@ class Room final : public MemorySource {
   int64_t room_;
 };
 
-/// A device whose products take no time, or those of the CPU.
+/// A device whose products take no time, or run on the CPU.
 class Far final : public NullBackend {
  public:
   Far(int64_t room, std::unique_ptr<Backend> products)
@@ -54,7 +54,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 }  // namespace
 
 TEST_CASE("products of the matrix rate are those that a device has room for") {
-  // Three matrices of 2,048 squared numbers in fp32 take 48 MiB, of 4,096 squared 192.
+  // In fp32, three matrices of 2,048^2 elements take 48 MiB, three of 4,096^2 take 192.
   Far device(100 * kMiB, nullptr);
   CHECK(measure_peak_matmul(device, Dtype::f32) > 0);
   REQUIRE(!device.sizes.empty());
@@ -69,6 +69,6 @@ TEST_CASE("products of the matrix rate are those that a device has room for") {
 TEST_CASE("products of the matrix rate stay small where they are slow, as under device=check") {
   Far slow(1000 * kMiB, make_cpu_backend());
   CHECK(measure_peak_matmul(slow, Dtype::f32) > 0);
-  // One of 2,048^3 takes more than a millisecond on any host.
+  // A product of 2,048^3 takes more than a millisecond on any host.
   CHECK(slow.sizes.back() <= 2048);
 }

@@ -1,4 +1,4 @@
-// Which checkpoints stay, and what is said where the newest has diverged.
+// Which checkpoints are kept, and what is reported if the newest has diverged.
 
 #include <filesystem>
 #include <fstream>
@@ -50,7 +50,7 @@ TEST_CASE("an older checkpoint stays until a loss of the newest was seen") {
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000002", "checkpoint-00000003"});
   REQUIRE(train_saving(w, c, {"checkpoint.every=0", "train.stop_at=5"}).code == 0);
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000003", "checkpoint-00000005"});
-  c["data"]["val"] = w.path("val");  // the last pass sees the last parameters
+  c["data"]["val"] = w.path("val");  // the last pass validates the last parameters
   REQUIRE(train_saving(w, c).code == 0);
   CHECK(checkpoints_in(w.path("out")) == Names{"checkpoint-00000008"});
 }
@@ -65,7 +65,7 @@ TEST_CASE("where the newest checkpoint has diverged the one before it is named, 
   REQUIRE(o.code == static_cast<int>(ExitCode::nonfinite));
   const Names left = checkpoints_in(w.path("out"));
   REQUIRE(left.size() == 2);
-  for (int again = 0; again < 2; ++again) {  // the run itself, and what resumes from there
+  for (int again = 0; again < 2; ++again) {  // the run itself, then the run that resumes from it
     CHECK(o.output.find("the parameters of " + w.path("out/") + left[1] +
                         " have diverged: move it away and go on from " + w.path("out/") +
                         left[0]) != std::string::npos);
@@ -84,7 +84,8 @@ TEST_CASE("what a run that died has left is removed by the next, which has no st
   nlohmann::json c = saving_run(w);
   c["data"]["val"] = w.path("val");
   REQUIRE(train_saving(w, c).code == 0);
-  // Killed in the last prune: of an older checkpoint the name or half of its files.
+  // Killed in the last prune: an older checkpoint left under a temporary name, or with part of its
+  // files.
   std::filesystem::copy(w.path("out/checkpoint-00000008"), w.path("out/.tmp-checkpoint-00000006"));
   std::filesystem::copy(w.path("out/checkpoint-00000008"), w.path("out/checkpoint-00000007"));
   REQUIRE(train_saving(w, c).code == 0);
@@ -103,7 +104,7 @@ TEST_CASE("metrics.jsonl that is removed or emptied in mid-run goes on, with a w
   SECTION("emptied") {
     lose = [](const std::string& path) { std::filesystem::resize_file(path, 0); };
   }
-  REQUIRE(train_saving(w, c, {"train.stop_at=4"}).code == 0);  // so that there are lines
+  REQUIRE(train_saving(w, c, {"train.stop_at=4"}).code == 0);  // writes some lines
   const auto remove = [&](int) { lose(w.path("out/metrics.jsonl")); };
   const Outcome o =
       run_and(bamtrain_command(write_config(w, "run.json", c)), "\n5/400 loss", remove, threads(1));

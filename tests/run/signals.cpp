@@ -18,8 +18,8 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// A named pipe in the place of a config: the process that reads it waits until the other end is
-/// closed, and the other end can be opened only once that process reads.
+/// A named pipe in place of a config. The process that reads it waits until the writer closes it,
+/// and the writer can open it only once that process reads.
 class Pipe {
  public:
   explicit Pipe(const std::string& path) : path_(path) { REQUIRE(mkfifo(path.c_str(), 0600) == 0); }
@@ -38,7 +38,7 @@ class Pipe {
   int descriptor_ = -1;
 };
 
-/// A shard whose tokens are holes of the file, all 0.
+/// A sparse shard whose tokens are all 0.
 void write_empty_shard(const std::string& path, int32_t tokens) {
   std::vector<int32_t> header(256, 0);
   header[0] = 20240520;
@@ -71,7 +71,7 @@ TEST_CASE("a signal while the config is read ends the process with 85") {
 TEST_CASE("a signal while shards are opened ends the run with 85 and nothing written") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  // A thousand million tokens, all of which a run looks at before its first step.
+  // A billion tokens, all of which a run checks before its first step.
   write_empty_shard(w.path("val/000.bin"), 1 << 30);
   const std::string config = write_config(w, "run.json", c);
   const auto terminate = [](int process) { kill(process, SIGTERM); };
@@ -109,7 +109,7 @@ TEST_CASE("a signal before the first step ends all ranks, sent to all or to one"
   }
 }
 
-/// The mask of signals in `field` ("SigBlk:") of a thread's status file.
+/// The signal mask in `field` ("SigBlk:") of a thread's status file.
 uint64_t signal_mask(const std::filesystem::path& status, const std::string& field) {
   std::ifstream in(status);
   for (std::string line; std::getline(in, line);) {
@@ -120,7 +120,8 @@ uint64_t signal_mask(const std::filesystem::path& status, const std::string& fie
 }
 
 TEST_CASE("while products are computed no signal runs a handler on any thread") {
-  // oneDNN's products use the stack pointer for the heap: a handler's frame would corrupt it.
+  // oneDNN's products use the stack pointer to address the heap: a handler's frame would corrupt
+  // it.
   const Workplace w;
   nlohmann::json c = small_run(w);
   c["train"]["steps"] = 1000000;
@@ -134,7 +135,7 @@ TEST_CASE("while products are computed no signal runs a handler on any thread") 
         const std::string tasks = "/proc/" + std::to_string(process) + "/task";
         for (const auto& task : std::filesystem::directory_iterator(tasks)) {
           ++threads;
-          // A thread in sigwait(3) has them unblocked.
+          // In a thread in sigwait(3), these signals are not blocked.
           waiting += (signal_mask(task.path() / "status", "SigBlk:") & mask) != mask;
           caught = signal_mask(task.path() / "status", "SigCgt:") & mask;
         }
@@ -177,7 +178,7 @@ TEST_CASE("a folder, a link or a pipe named stop asks for nothing and stays") {
 TEST_CASE("a signal during the final evaluation ends the run with 85") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  // An evaluation that takes longer than the test waits for it.
+  // The evaluation takes longer than the test waits for it.
   write_shard(w.path("val/000.bin"), 8'000'000, 211, 3);
   c["eval"] = {{"tokens", 64}, {"lengths", {64}}, {"length_tokens", 4'000'000}};
   const std::string config = write_config(w, "run.json", c);
@@ -216,14 +217,14 @@ TEST_CASE("a second SIGINT ends the run at once, one after another signal does n
   const Workplace w;
   nlohmann::json c = small_run(w);
   c["train"]["steps"] = 100000;
-  c["train"]["tokens_per_step"] = 64 * 4 * 256;  // a step takes long
+  c["train"]["tokens_per_step"] = 64 * 4 * 256;  // steps take long
   const std::string config = write_config(w, "run.json", c);
   const std::vector<std::string> command = {"env", "--default-signal=HUP", bamtrain_program(),
                                             "--config", config};
   Outcome o = run_and(
       command, "\n1/100000 loss",
       [](int process) {
-        kill(process, SIGHUP);  // taken first, where both wait
+        kill(process, SIGHUP);  // delivered first if both are pending
         kill(process, SIGINT);
       },
       threads(1));
@@ -243,7 +244,7 @@ TEST_CASE("a second SIGINT ends the run at once, one after another signal does n
 
 TEST_CASE("a reader that is gone from the start costs no run") {
   const Workplace w;
-  // The reader ends before the program begins.
+  // The reader exits before the program starts.
   const Outcome o =
       run({"sh", "-c", "{ sleep 0.2; \"$0\" --config \"$1\"; echo \"ended with $?\" >&2; } | true",
            bamtrain_program(), write_config(w, "run.json", small_run(w))},

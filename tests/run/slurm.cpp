@@ -1,4 +1,4 @@
-// scripts/slurm/run.sh: a signal before the time limit saves and queues the job again.
+// scripts/slurm/run.sh: a signal before the time limit saves a checkpoint and requeues the job.
 
 #include <csignal>
 #include <cstdlib>
@@ -20,8 +20,8 @@ std::vector<std::string> in_a_job(std::vector<std::string> command) {
   return command;
 }
 
-/// A scontrol that writes its arguments to the workplace and ends with `code`; the environment
-/// finds it first.
+/// A fake scontrol that writes its arguments to the workplace and exits with `code`. Returns an
+/// environment whose PATH finds it first.
 Environment with_scontrol(const Workplace& w, int code) {
   std::filesystem::create_directories(w.path("bin"));
   std::ofstream(w.path("bin/scontrol"))

@@ -1,4 +1,4 @@
-// state.json of a checkpoint: what a run believes of it, and what it refuses.
+// state.json of a checkpoint: what a run accepts, and what it refuses.
 
 #include <filesystem>
 
@@ -22,7 +22,7 @@ json good_state() {
   })");
 }
 
-/// The message with which a state is refused; empty where it is taken.
+/// The message with which a state is refused; empty if it is accepted.
 std::string state_refusal(const json& state, int64_t step = 4) {
   return error_or_none(ExitCode::checkpoint, [&] {
     check_run_state({"out/checkpoint-00000004", step, state});
@@ -108,7 +108,7 @@ TEST_CASE("a checkpoint's moments have the names that PyTorch knows them by") {
   const std::vector<float> first = read(name + ".exp_avg"), second = read(name + ".exp_avg_sq");
   REQUIRE(first.size() == 64 * 64);
   REQUIRE(second.size() == first.size());
-  // After one step they are (1 - 0.75) g and (1 - 0.5) g^2.
+  // After one step, the moments are (1 - 0.75) g and (1 - 0.5) g^2.
   for (size_t i = 0; i < first.size(); ++i) {
     const double g = first[i] / 0.25;
     CHECK(second[i] == Approx(0.5 * g * g).epsilon(1e-5));
@@ -164,7 +164,7 @@ TEST_CASE("a run refuses a checkpoint whose state does not fit, and leaves it al
   CHECK(digest(checkpoint) == good);
 }
 
-// What the state of an earlier program lacks is what its run was trained with.
+// Keys missing from an earlier program's state take the values with which its run was trained.
 TEST_CASE(
     "a checkpoint of a program that knew fewer keys goes on to the bits of one that has them") {
   struct Case {

@@ -1,5 +1,5 @@
-// Runs on tasks: the same bits by every way, the mean over the targets of a step, what resuming
-// refuses, and that a model learns one.
+// Runs on tasks: bitwise identical however they are executed, the loss as a mean over a step's
+// targets, what resuming refuses, and that a model learns a task.
 
 #include <cmath>
 #include <filesystem>
@@ -47,7 +47,7 @@ Run train_task(const Workplace& w, const json& config, const std::string& out, i
 
 }  // namespace
 
-/// The run, on one process and on several, whole and resumed, gives the same.
+/// The run gives the same results on one process and on several, uninterrupted and resumed.
 void check_same_by_every_way(const Workplace& w, const json& c) {
   const Run straight = train_task(w, c, "straight");
   REQUIRE(straight.metrics.size() == 8);
@@ -87,7 +87,7 @@ TEST_CASE("a run that draws positions or distances of a step has the same bits b
   }
 }
 
-/// A model of the Chomsky benchmark, small.
+/// A small model of the Chomsky benchmark.
 json chomsky_run(const Workplace& w, const char* prior) {
   json c = task_run(w, {{"task", "reverse_string"}, {"length", {1, 12}}});
   c["model"]["mlp"] = {{"kind", "relu"}, {"hidden", 128}};
@@ -109,7 +109,7 @@ TEST_CASE("a task of the Chomsky benchmark trains to the same bits by every way"
     const Workplace w;
     const json c = chomsky_run(w, prior);
     check_same_by_every_way(w, c);
-    // The head knows the task's classes, and a step's sequences share a length.
+    // The head has the task's classes, and sequences of a step have the same length.
     const json state =
         json::parse(read_text(w.path("straight") + "/checkpoint-00000008/state.json"));
     CHECK(state["config"]["model"]["vocab"] == 3);
@@ -131,7 +131,7 @@ TEST_CASE("validation is of the same sequences, whatever is read at a time") {
     INFO(together << " sequences");
     c["train"]["micro_batch"] = together;
     const json other = train_task(w, c, std::to_string(together)).metrics.back();
-    // Of the same lengths and positions; their sums are added up in another order by products.
+    // The same lengths and positions. Matrix products add in a different order.
     CHECK(other["validation_loss"].get<double>() ==
           Approx(one["validation_loss"].get<double>()).epsilon(1e-5));
     CHECK(other["validation_accuracy"] == one["validation_accuracy"]);
@@ -161,7 +161,7 @@ TEST_CASE("examples of {input, targets} train a bidirectional model, prompts do 
   CHECK(o.output.find("examples.jsonl:3, whose next tokens") != std::string::npos);
 }
 
-/// A model of max_retrieval, small.
+/// A small model of max_retrieval.
 json retrieval_run(const Workplace& w) {
   json c = task_run(w, {{"task", "max_retrieval"}});
   c["model"] = {{"kind", "max_retrieval"},
@@ -199,7 +199,7 @@ TEST_CASE("max_retrieval is learned, and measured at more items") {
   const json results = json::parse(read_text(w.path("out") + "/results.json"));
   CHECK(results["results"]["max_retrieval@16"]["accuracy"].get<double>() > 0.7);
   CHECK(results["results"].contains("max_retrieval@64"));
-  // What asks for texts, or for another task, is told what the model is.
+  // Commands for text or for another task report the kind of the model.
   const std::string checkpoint = w.path("out") + "/checkpoint-00000500";
   const auto refused = [&](const std::vector<std::string>& arguments, const char* with) {
     std::vector<std::string> command = {bamtrain_program()};
@@ -231,7 +231,7 @@ TEST_CASE("sources of one task draw sequences of their own") {
   half["weight"] = 1;
   c["data"]["train"] = {half, half};
   c["train"]["sequences_per_step"] = 32;
-  // Of the same sequences twice the loss would be the same but for roundings.
+  // With the same sequences twice, the loss would be the same up to rounding.
   const double twice = train_task(w, c, "twice").metrics.at(0)["loss"];
   CHECK(std::abs(once - twice) > 1e-4);
 }
@@ -244,11 +244,11 @@ TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-ba
   c["train"]["micro_batch"] = 16;
   c["train"]["lanes"] = 1;
   const json all = train_task(w, c, "all").metrics.at(0);
-  // Sums of fp32 in another order, over other padding.
+  // fp32 sums in a different order, with different padding.
   CHECK(all["loss"].get<double>() == Approx(two["loss"].get<double>()).epsilon(1e-6));
   CHECK(all["grad_norm"].get<double>() == Approx(two["grad_norm"].get<double>()).epsilon(1e-5));
   CHECK(all["targets"] == two["targets"]);
-  // 16 sequences of 3 to 30 tokens and their ends.
+  // 16 sequences of 3 to 30 tokens, each with an end.
   CHECK(all["targets"].get<int>() > 16 * 4);
   CHECK(all["targets"].get<int>() < 16 * 31);
 }
@@ -273,7 +273,7 @@ TEST_CASE("a run on a task goes on with that task alone") {
   train_task(w, c, "out");
   c["train"].erase("stop_at");
   c["out_dir"] = w.path("out");
-  c["data"]["sequence_length"] = 62;  // as long as before
+  c["data"]["sequence_length"] = 62;  // unchanged
   c["data"]["train"]["length"] = {3, 29};
   const Outcome o = run(bamtrain_command(write_config(w, "other.json", c)), threads(1));
   INFO(o.output);
@@ -301,7 +301,7 @@ TEST_CASE("every configuration of a task passes a dry run and takes steps") {
   const auto files = shipped_configs("configs/tasks");
   CHECK(files.size() >= 15);
   for (const auto& file : files) {
-    if (file.stem() == "passkey-reduced") continue;  // whose text and tokenizer are yours
+    if (file.stem() == "passkey-reduced") continue;  // the user brings text and tokenizer
     const std::string out = w.path(file.stem().string());
     std::vector<std::string> settings = {"out_dir=" + out,
                                          "device=cpu",
@@ -323,7 +323,7 @@ TEST_CASE("every configuration of a task passes a dry run and takes steps") {
     const Outcome dry = run(command, threads(1));
     INFO(dry.output);
     CHECK(dry.code == 0);
-    // What takes hours is measured by none of the steps here.
+    // Without measurements, which take hours.
     settings.insert(settings.end(), {"eval.tasks=[]", "checkpoint.best.metric=\"\""});
     const Outcome trained = run(bamtrain_command(file.string(), settings), threads(1));
     INFO(trained.output);
@@ -352,11 +352,11 @@ TEST_CASE("a task is evaluated at lengths, the same at every time and in every b
     return json::parse(read_text(w.path(file)));
   };
   const json one = eval("one.json", {"--lengths", "30,100,400", "--samples", "40"});
-  CHECK(one["task"] == json{{"task", "flip_flop"}, {"ignore", "dense"}});  // as it was trained
+  CHECK(one["task"] == json{{"task", "flip_flop"}, {"ignore", "dense"}});  // as in training
   REQUIRE(one["scores"].size() == 3);
   for (const json& row : one["scores"]) {
     CHECK(row["sequences"] == 40);
-    CHECK(row["targets"] == 80);  // the bit, and the end
+    CHECK(row["targets"] == 80);  // the bit and the end
     CHECK(row["accuracy"].get<double>() >= row["exact_match"].get<double>());
     CHECK(row["loss_error"].get<double>() > 0);
   }
@@ -388,7 +388,7 @@ TEST_CASE("a task is evaluated at lengths, the same at every time and in every b
 
 TEST_CASE("a file of examples is trained on by every way to the same bits, and learnt") {
   const Workplace w;
-  // The target of a prompt is its first id, and one more.
+  // The target is the first id of the prompt, and that id plus one.
   std::ofstream train_file(w.path("train.jsonl")), val_file(w.path("val.jsonl"));
   for (int i = 0; i < 64; ++i) {
     const int first = i % 8, second = i / 8;
@@ -409,13 +409,13 @@ TEST_CASE("a file of examples is trained on by every way to the same bits, and l
   c["log"]["every"] = 200;
   c["checkpoint"]["every"] = 0;
   const Run straight = train_task(w, c, "straight");
-  // Of pairs that training has not; guessing would have one in 64.
+  // Pairs that are not in the training data; guessing would be right for one in 64.
   CHECK(straight.metrics.back()["validation_exact_match"].get<double>() > 0.6);
   CHECK(straight.metrics.back()["targets"] == 32);
   json half = c;
-  half["train"]["stop_at"] = 77;  // in the middle of an epoch
+  half["train"]["stop_at"] = 77;  // inside an epoch
   train_task(w, half, "halves");
-  // The file may lie elsewhere, and is told by its bytes.
+  // The file may be moved: it is identified by its bytes.
   std::filesystem::rename(w.path("train.jsonl"), w.path("moved.jsonl"));
   c["data"]["train"]["path"] = w.path("moved.jsonl");
   CHECK(train_task(w, c, "halves").bits == straight.bits);
@@ -457,7 +457,7 @@ TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
   json c = task_run(w, passkey);
   c["model"]["vocab"] = 560;
   check_same_by_every_way(w, c);
-  // Five digits a sequence are asked for.
+  // Each sequence asks for five digits.
   CHECK(read_metrics(w.path("straight")).back()["targets"] == 16 * 5);
   json mixed = c;
   json shards = small_run(w)["data"]["train"];
@@ -498,11 +498,11 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   };
   const auto altered = [&](const std::function<void(nlohmann::ordered_json&)>& change) {
     auto file = nlohmann::ordered_json::parse(whole);
-    for (const char* key : {"format", "digest"}) file.erase(key);  // an earlier program's
+    for (const char* key : {"format", "digest"}) file.erase(key);  // as an earlier program wrote it
     change(file);
     write(file);
   };
-  // The number in the middle was not measured again, those around it were.
+  // The middle number is reused, the ones around it are measured.
   altered([](auto& file) {
     file["scores"].erase(2);
     file["scores"].erase(0);
@@ -513,7 +513,7 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   CHECK(known["scores"][1]["loss"] == 1234567);
   altered([](auto& file) { file["scores"].erase(1); });
   CHECK(evaluated("20,9,5") == whole);
-  // Lengths that are not asked for now stay.
+  // Lengths that are not requested now are kept.
   altered([](auto& file) { file["scores"].erase(1); });
   CHECK(evaluated("9") == whole);
 
@@ -532,7 +532,7 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
     });
     CHECK(evaluated("5,9,20") == whole);
   }
-  // Nothing in a file is believed.
+  // The file's content is not trusted.
   for (const json& row :
        {json(3), json(), json::array(), json{{"length", 9}}, json{{"length", "9"}, {"loss", 1}},
         json{{"length", 9},
@@ -550,7 +550,7 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
     altered([&](auto& file) { file["scores"][1]["length"] = length; });
     CHECK(evaluated("5,9,20") == whole);
   }
-  // A digit that has flipped, of a file that has a digest.
+  // A changed number in a file with a digest.
   auto flipped = nlohmann::ordered_json::parse(whole);
   flipped["scores"][1]["loss"] = 1234567;
   write(flipped);
@@ -565,7 +565,7 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   }
   std::ofstream(output) << "";
   CHECK(evaluated("5,9,20") == whole);
-  for (const char* text : {"{", "[]", "no JSON"}) {  // nothing of ours
+  for (const char* text : {"{", "[]", "no JSON"}) {  // not a result of bamtrain
     std::ofstream(output) << text;
     CHECK(eval("5,9,20").code == static_cast<int>(ExitCode::usage));
     CHECK(read_text(output) == text);
@@ -583,7 +583,7 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   INFO(many.output);
   CHECK(many.code == 9);
   CHECK(many.output.find("(--samples, --lengths)") != std::string::npos);
-  checkpoint = w.path("out") + "/none";  // said first: work has not begun
+  checkpoint = w.path("out") + "/none";  // this error comes first: no work has begun
   CHECK(eval("5", "40", "0", w.path("folder")).code == 6);
 }
 
@@ -613,7 +613,7 @@ TEST_CASE("eval --task has the run's options, and asks where the run has several
   const json result = json::parse(read_text(w.path("two.json")));
   CHECK(result["task"]["queries"] == 2);
   CHECK(eval({"--task-set", "queries=9"}).code == 2);
-  // A file that merely begins as ours do is not replaced.
+  // A file that only begins like a result is not replaced.
   const std::string notes = R"({"task": "my own notes"})";
   std::ofstream(w.path("notes.json")) << notes;
   CHECK(eval({"--task-set", "queries=2", "--output", w.path("notes.json")}).code == 2);
@@ -676,7 +676,7 @@ TEST_CASE("BLEU of answers of one word is the share that a model writes right") 
   for (const char* name : {"flip_flop@4", "flip_flop@8"}) {
     const json& row = results[name];
     INFO(row.dump());
-    // Texts that are too long, or end early, are few and neither right.
+    // Few texts are too long or end early, and neither metric counts them as right.
     CHECK(row["bleu"].get<double>() == Approx(row["exact_match"].get<double>()).margin(0.03));
     CHECK(row["exact_match"].get<double>() > 0.2);
   }

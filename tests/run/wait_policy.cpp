@@ -1,5 +1,5 @@
-// How the program comes to bound the spinning of its threads: it starts itself anew, at most once,
-// and nobody sees a difference. The runtime tells each time that it is loaded (OMP_DISPLAY_ENV).
+// How the program bounds the spinning of its threads: it restarts itself, at most once, and nothing
+// else changes. The OpenMP runtime prints a message each time it is loaded (OMP_DISPLAY_ENV).
 
 #include <dlfcn.h>
 #include <sys/auxv.h>
@@ -15,7 +15,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// `command` in an environment that says neither how threads wait nor where they run.
+/// `command` in an environment that sets neither how threads wait nor where they run.
 std::vector<std::string> undecided(const std::vector<std::string>& command) {
   std::vector<std::string> out = {"env"};
   for (const char* name :
@@ -97,7 +97,7 @@ TEST_CASE("what the user has set is kept") {
     nlohmann::json c = small_run(w);
     c["train"]["steps"] = 1;
     const std::string config = write_config(w, "run.json", c);
-    // Behind `env -u`: it would take out what this sets.
+    // After `env -u`, which would remove this setting.
     auto command = undecided({"env", setting, bamtrain_program(), "--config", config});
     const Outcome o = run(command, displayed(2));
     INFO(o.output);

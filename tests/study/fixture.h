@@ -1,5 +1,5 @@
 #pragma once
-// A small study of a small run.
+// A small sweep of a small run.
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace bamtrain::testing {
 
-/// The small run's config in the workplace, on the copy task, measured at two lengths.
+/// Writes the small run's config to the workplace, for the copy task, measured at two lengths.
 inline std::string write_base(const Workplace& w) {
   nlohmann::json c = small_run(w);
   c["model"].erase("vocab");
@@ -50,7 +50,7 @@ inline std::string write_study(const Workplace& w, const nlohmann::ordered_json&
   return w.path(name);
 }
 
-/// The message of read_study's error; empty where there is none.
+/// The message of the Error that read_study throws; empty if it throws none.
 template <class F>
 std::string config_error(F&& f) {
   return error_or_none(ExitCode::config, f);

@@ -1,4 +1,4 @@
-// The page of a study.
+// A sweep's page.
 
 #include "study/page.h"
 

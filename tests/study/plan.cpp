@@ -1,4 +1,4 @@
-// The runs of a study.
+// The runs of a sweep.
 
 #include "study/plan.h"
 
@@ -18,7 +18,7 @@ std::vector<StudyRun> plan(const Workplace& w, const ordered_json& study) {
   return runs_of(read_study(write_study(w, study)));
 }
 
-/// The study is no plan, which its error says in these parts.
+/// Checks that the sweep is refused, with these parts in the message.
 void check_refused(const Workplace& w, const ordered_json& study,
                    std::initializer_list<const char*> parts) {
   const std::string text = config_error([&] { plan(w, study); });
@@ -26,7 +26,7 @@ void check_refused(const Workplace& w, const ordered_json& study,
   for (const char* const part : parts) CHECK(text.find(part) != std::string::npos);
 }
 
-/// Results as a run leaves them.
+/// Writes results as a run does.
 void write_results(const StudyRun& run, const nlohmann::json& config) {
   std::filesystem::create_directories(run.folder);
   Results results(run.folder + "/" + kResultsFile);
@@ -86,7 +86,7 @@ TEST_CASE("what makes no run is refused with the run's label") {
   j["axes"] = {{{"name", "x"}, {"values", {{"..", ordered_json::object()}}}}};
   j.erase("reference");
   check_refused(w, j, {"..", "name a folder"});
-  // The same run twice, and two that would be one row.
+  // The same run twice, and two runs that would be one row.
   j = small_study(w);
   j["axes"][1]["values"] = {{"a", 1}, {"b", 1}};
   check_refused(w, j, {"alibi, seed a", "alibi, seed b", "one configuration"});
@@ -108,7 +108,7 @@ TEST_CASE("a study measures and chooses by what its runs have") {
   check_refused(w, j, {"copy@*/bleu"});
   j = small_study(w);
   j["choose"] = {{"metric", "validation/los"}, {"mode", "min"}};
-  CHECK(plan(w, j).size() == 6);  // of no axis to choose
+  CHECK(plan(w, j).size() == 6);  // no hyperparameter to choose
   j["axes"].push_back({{"key", "optimizer.lr"}, {"values", {1e-3, 2e-3}}, {"for", "choose"}});
   check_refused(w, j, {"choose.metric", "did you mean \"validation/loss\"?"});
   j["choose"] = {{"metric", "copy@9/loss"}, {"mode", "max"}};
@@ -127,7 +127,7 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   CHECK(kind(0) == Kind::to_do);
   write_results(runs[0], runs[0].resolved);
   CHECK(kind(0) == Kind::done);
-  // Results of a program before config_version 3, which called a key otherwise.
+  // Results from before config_version 3, with an earlier name of a key.
   nlohmann::json earlier = runs[0].resolved;
   earlier["config_version"] = 2;
   earlier["eval"].erase("require_all_lengths");
@@ -138,7 +138,7 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   write_results(runs[0], earlier);
   CHECK(kind(0) != Kind::done);
   write_results(runs[0], runs[0].resolved);
-  // A label, and where it lies, are none of its business.
+  // A label and its place do not matter.
   nlohmann::json other = runs[0].resolved;
   other["name"] = "x";
   other["out_dir"] = "y";
@@ -162,7 +162,7 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   incomplete.set_run("", runs[1].resolved);
   incomplete.write();
   CHECK(kind(1) == Kind::to_do);
-  // What is damaged is of one run alone: by another checkpoint it may go on.
+  // A damaged checkpoint belongs to one run, which may resume from another checkpoint.
   std::filesystem::create_directories(runs[1].folder + "/checkpoint-00000002");
   std::ofstream(runs[1].folder + "/checkpoint-00000002/state.json") << "{";
   CHECK(kind(1) == Kind::begun);
@@ -173,7 +173,7 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   record_diverged(study, runs[2], "step 3: expected a finite loss");
   CHECK(kind(2) == Kind::diverged);
   CHECK(state_of(study, runs[2]).message == "step 3: expected a finite loss");
-  // Of another configuration it is no longer so.
+  // With a different config, the run no longer counts as diverged.
   ordered_json changed = small_study(w);
   changed["set"] = {{"optimizer.lr", 1e-4}};
   const Study later = read_study(write_study(w, changed));
@@ -211,7 +211,7 @@ TEST_CASE("a folder of take_over is of one run: one that is done there, or the f
   j["axes"] = {{{"name", "samples"}, {"values", {{"few", tasks(10)}, {"many", tasks(20)}}}}};
   j["measures"] = {"copy@9/loss"};
   j.erase("reference");
-  // One run, trained: what it measures may change.
+  // One trained run: its measurements may change.
   const std::vector<StudyRun> alone = plan(w, j);
   const auto checkpoint = [&](const std::string& folder, const StudyRun& run, const char* step) {
     std::filesystem::create_directories(folder + "/checkpoint-" + step);

@@ -1,4 +1,4 @@
-// bamtrain study as its users call it.
+// bamtrain study, as its users call it.
 
 #include "study/runner.h"
 
@@ -33,7 +33,7 @@ std::string files_of(const std::string& folder) {
   return all;
 }
 
-/// Of the one study: what undisturbed runs give.
+/// Runs the sweep without interruption; it must succeed.
 Outcome finish(const std::string& study, const std::vector<std::string>& options = {}) {
   const Outcome o = run(command(study, options), threads(2));
   INFO(o.output);
@@ -41,7 +41,7 @@ Outcome finish(const std::string& study, const std::vector<std::string>& options
   return o;
 }
 
-/// Of two processes that work on the one study.
+/// Runs the sweep in two processes at once.
 std::array<Outcome, 2> twice_at_once(const std::string& study) {
   std::array<Outcome, 2> outcomes;
   std::vector<std::jthread> both;
@@ -93,7 +93,7 @@ TEST_CASE("a study trains what is missing, and ends with the same table however 
   finish(disturbed);
   CHECK(files_of(w.path("other")) == files_of(w.path("study")));
 
-  // More to measure is measured on the runs that are there.
+  // Additional measurements are made on existing runs.
   j = small_study(w);
   j["set"] = {{"eval.tasks", {{{"task", "copy"}, {"lengths", {9, 18, 27}}, {"samples", 20}}}}};
   const Outcome more = finish(write_study(w, j, "more.json"), {"--jobs", "2"});
@@ -101,7 +101,7 @@ TEST_CASE("a study trains what is missing, and ends with the same table however 
   CHECK(read_text(w.path("study/table.md")).find("| attention | n | 9 | 18 | 27 |") !=
         std::string::npos);
 
-  // Runs of elsewhere are taken over.
+  // Runs from other folders are reused.
   j = small_study(w);
   j["out_dir"] = w.path("third");
   j["take_over"] = {w.path("other/runs")};
@@ -174,10 +174,10 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(o.output.find("3 runs: 2 done, 1 diverged, 0 failed") != std::string::npos);
   CHECK(read_text(w.path("study/table.md")).find("Diverged: wild, seed 1.") != std::string::npos);
   CHECK(finish(study).output.find("begins") == std::string::npos);
-  // A plan goes without the pace of a run that does not say it.
+  // A plan omits the pace of a run that does not report it.
   std::filesystem::remove(w.path("study/runs/alibi_seed-1/metrics.jsonl"));
   CHECK(finish(study, {"--dry-run"}).output.find("3 runs: 2 done") != std::string::npos);
-  // The same folder, another learning rate: what is there is not what is asked for, and stays.
+  // The same folder, another learning rate: existing results do not match, and are kept.
   const std::string before = files_of(w.path("study"));
   j["set"] = {{"optimizer.eps", 1e-3}};
   const Outcome refused = run(command(write_study(w, j)), threads(2));
@@ -189,7 +189,7 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(told.code == 3);
   CHECK(told.output.find("3 runs: 0 done, 1 to do, 2 of another configuration") !=
         std::string::npos);
-  // Other data, on which a run could go on.
+  // Other data, on which a run could resume.
   j["set"] = {{"data.train.length", {4, 9}}};
   const Outcome other = run(command(write_study(w, j)), threads(2));
   INFO(other.output);
@@ -197,7 +197,7 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(other.output.find("alibi_seed-1 has a run of another data.train.length") !=
         std::string::npos);
   CHECK(files_of(w.path("study")) == before);
-  // Another study.
+  // A different sweep.
   j = small_study(w);
   j["name"] = "large";
   const Outcome another = run(command(write_study(w, j)), threads(2));
@@ -272,7 +272,7 @@ TEST_CASE("runs on an earlier file of examples are no runs of a study on the pre
   INFO(o.output);
   CHECK(o.code == 3);
   CHECK(o.output.find("another data than data.train names now") != std::string::npos);
-  // What is done needs no data any more; what is not does.
+  // Finished runs need no data any more; others do.
   std::filesystem::remove(w.path("examples.jsonl"));
   CHECK(finish(study).output.find("1 runs: 1 done") != std::string::npos);
   j["axes"][0]["values"] = {1, 2};
@@ -297,7 +297,7 @@ TEST_CASE("runs on earlier shards are no runs of a study on the present ones") {
   j.erase("reference");
   finish(write_study(w, j));
   const std::string before = files_of(w.path("study"));
-  write_shard(w.path("train.bin"), 400, 10, 2);  // of the same name and size
+  write_shard(w.path("train.bin"), 400, 10, 2);  // with the same name and size
   j["axes"][0]["values"] = {1, 2};
   for (const std::vector<std::string>& options : {std::vector<std::string>{"--dry-run"}, {}}) {
     const Outcome o = run(command(write_study(w, j), options), threads(2));
@@ -430,7 +430,7 @@ TEST_CASE("a complete table stays where a run's results are damaged, until they 
   const std::string whole = read_text(results);
   std::string text = whole;
   const size_t loss = text.find("\"loss\": ") + 8;
-  text[loss] = static_cast<char>(text[loss] ^ 1);  // of the number's first digit the last bit
+  text[loss] = static_cast<char>(text[loss] ^ 1);  // flips the lowest bit of the first digit
   std::ofstream(results) << text;
   const Outcome o = run(command(study), threads(1));
   INFO(o.output);
@@ -457,7 +457,7 @@ TEST_CASE("tables of another configuration do not stay, whatever fails with the 
   j["set"] = {{"optimizer.lr", 1e-5}};
   std::filesystem::remove_all(w.path("study/runs"));
   std::filesystem::remove(log);
-  REQUIRE(mkfifo(log.c_str(), 0600) == 0);  // which fails
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);  // opening it fails
   const Outcome o = run(command(write_study(w, j)), threads(1));
   INFO(o.output);
   CHECK(o.code == 6);

@@ -1,7 +1,7 @@
-// The studies that come with the program: that their runs are runs, that these give what they are
-// measured by, and the figures of the papers whose ablations they are, each given once here.
-// Sources: BAM, appendix H of the submission (F of the preprint); Cable, section 5.4; DAPE, section
-// 4.3, appendices B, C and G; ASEntmax, appendices D.3, G and table 11.
+// The shipped sweeps: their runs are valid and produce the metrics that they choose by. Also the
+// figures of the papers whose ablations they are, each stated once here. Sources: BAM, appendix H
+// of the submission (F of the preprint); Cable, section 5.4; DAPE, section 4.3, appendices B, C and
+// G; ASEntmax, appendices D.3, G and table 11.
 
 #include <algorithm>
 #include <fstream>
@@ -31,8 +31,8 @@ std::vector<StudyRun> runs_in(const std::string& name) {
   return runs_of(read_study(in_source(std::string(kFolder) + "/" + name + ".json")));
 }
 
-/// What a run's results.json will have, by the rules of docs/config.md, docs/tasks.md and
-/// docs/compare.md and no code of the program's.
+/// The metrics that a run's results.json will have, by the rules of docs/config.md, docs/tasks.md
+/// and docs/compare.md, without code of the program.
 std::set<std::string> metrics_of(const json& config) {
   std::set<std::string> names;
   const auto add = [&names](const std::string& result, const Strings& numbers) {
@@ -61,7 +61,7 @@ std::set<std::string> metrics_of(const json& config) {
   return names;
 }
 
-/// Whether the pattern, in which * stands for any text, is the whole of the text.
+/// Whether the pattern matches the whole text; * matches any text.
 bool is_like(const char* pattern, const char* text) {
   if (*pattern == '*') return is_like(pattern + 1, text) || (*text && is_like(pattern, text + 1));
   if (*pattern != *text) return false;
@@ -83,7 +83,7 @@ Strings without_repeats(const Strings& list) {
 }
 
 struct Axes {
-  Strings rows, chosen, repeats;  // by their labels, in order
+  Strings rows, chosen, repeats;  // by label, in order
 };
 
 Axes axes_of(const std::vector<StudyRun>& runs) {
@@ -105,7 +105,7 @@ const StudyRun& run_of(const std::vector<StudyRun>& runs, const std::string& row
   return *found;
 }
 
-/// The lengths from `from` on, each twice the one before.
+/// The lengths from `from` to `to`, each twice the previous one.
 Lengths doubled(int64_t from, int64_t to) {
   Lengths out;
   for (int64_t length = from; length <= to; length *= 2) out.push_back(length);
@@ -116,7 +116,7 @@ json value_at(const StudyRun& run, const char* pointer) {
   return run.resolved.at(json::json_pointer(pointer));
 }
 
-/// What two runs that are the same agree in: what is trained, and what is measured.
+/// What two identical runs agree in: what is trained and what is measured.
 json anonymous(json config) {
   config.erase("name");
   config.erase("out_dir");
@@ -141,7 +141,7 @@ TEST_CASE("the runs of every study that comes with the program give what it meas
     const Study study = read_study(file.string());
     CHECK(study.name == file.stem().string());
     CHECK(study.out_dir == "out/studies/" + study.name);
-    if (study.name == "passkey-reduced") continue;  // whose tokenizer is yours
+    if (study.name == "passkey-reduced") continue;  // the user brings the tokenizer
     size_t combinations = 1;
     for (const StudyAxis& axis : study.axes) combinations *= axis.values.size();
     const std::vector<StudyRun> runs = runs_of(study);
@@ -157,12 +157,12 @@ TEST_CASE("the runs of every study that comes with the program give what it meas
       if (!run.chosen.empty()) CHECK(metrics.count(study.choose_metric) == 1);
       const std::string& best = run.config.checkpoint.best_metric;
       if (!best.empty()) CHECK(metrics.count(best) == 1);
-      CHECK(configs.insert(anonymous(run).dump()).second);  // no run twice under two labels
+      CHECK(configs.insert(anonymous(run).dump()).second);  // no run appears under two labels
     }
   }
 }
 
-// Where what is measured differed, each of the two would measure the run anew after the other.
+// If the measurements differed, each sweep would measure the run again after the other.
 TEST_CASE("studies that take runs over have some of them, to the key") {
   int64_t folders = 0;
   for (const auto& file : shipped_configs(kFolder)) {
@@ -263,7 +263,7 @@ TEST_CASE("studies of papers have the rows, seeds and rates of their papers") {
   }
 }
 
-// Those recipes are compared with the papers in tests/config/recipes.cpp.
+// tests/config/recipes.cpp compares those recipes with the papers.
 TEST_CASE("rows of studies that are a recipe of configs are that recipe, to the key") {
   struct Same {
     const char *study, *row, *config;
@@ -309,7 +309,7 @@ TEST_CASE("BAM's ablations: 120M, 19,251 steps of 589,824 tokens, whatever is va
       CHECK((c.model.width == 768 && c.model.layers == 12 && c.model.heads == 16));
       CHECK(
           (c.train.steps == 19251 && c.train.tokens_per_step == 589824 && c.optimizer.lr == 1e-3));
-      // As many tokens at a time at every length.
+      // The same number of tokens per microbatch at every length.
       CHECK(c.train.micro_batch * c.data.sequence_length == 8192);
       CHECK(c.eval.lengths == doubled(512, 32768));
     }
@@ -331,7 +331,7 @@ TEST_CASE("BAM's ablations: 120M, 19,251 steps of 589,824 tokens, whatever is va
   for (const StudyRun& run : runs_in("bam-training-length")) {
     CHECK(run.row == std::to_string(run.config.data.sequence_length));
   }
-  // At both lengths the same ten models.
+  // The same ten models at both lengths.
   const auto models = [](const char* study, int64_t T) {
     std::vector<json> out;
     for (const StudyRun& run : runs_in(study)) {
@@ -400,7 +400,7 @@ TEST_CASE("Cable's ablations: tiny, 5,000 steps of 524,288 tokens at every lengt
     const bool cable = run.row == "Cable " + std::to_string(T);
     CHECK((cable || run.row == "Sinusoidal " + std::to_string(T)));
     CHECK(run.config.model.attention.prior.of(0).name() == (cable ? "cable" : "sinusoidal"));
-    // Sinusoids are evaluated at the length of their training alone.
+    // Sinusoids are evaluated at their training length only.
     CHECK(run.config.eval.lengths == (cable ? doubled(512, 16384) : Lengths{T}));
   }
   for (const StudyRun& run : runs_in("cable-kernel")) {

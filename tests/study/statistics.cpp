@@ -1,4 +1,4 @@
-// Welch's test against scipy's values (scripts/golden/welch.py).
+// Welch's test, compared with scipy's values (scripts/golden/welch.py).
 
 #include "study/statistics.h"
 
@@ -56,7 +56,7 @@ TEST_CASE("what has no spread has no p") {
   CHECK(sample_of(some).mean == 1.5);
 }
 
-// Sums of such values, divided, are others by a rounding.
+// The sum of such values, divided again, may differ by a rounding.
 TEST_CASE("equal values have no spread, whatever their sum is rounded to") {
   for (const int count : {2, 3, 6, 7}) {
     for (int n = 0; n <= 1000; ++n) {

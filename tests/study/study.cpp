@@ -1,4 +1,4 @@
-// Reading a study's file, and what is refused.
+// Reading a sweep's file, and what is refused.
 
 #include "study/study.h"
 

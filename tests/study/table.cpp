@@ -1,4 +1,4 @@
-// Tables of results that are written here, against means worked by hand.
+// Tables of results written here, compared with means worked out by hand.
 
 #include "study/table.h"
 
@@ -53,7 +53,7 @@ TEST_CASE("rows are means over repeats") {
   CHECK(*at9.sample.standard_deviation == Approx(0.1));
   CHECK(at9.best == 0.7);
   CHECK_FALSE(at9.p);
-  CHECK(t.rows[0].cells[1][0]->best == 1);  // of losses the lowest
+  CHECK(t.rows[0].cells[1][0]->best == 1);  // the lowest loss
   CHECK(t.rows[1].done == 2);
   CHECK(t.rows[1].open == 1);
   CHECK(*t.rows[1].cells[0][0]->p ==
@@ -84,7 +84,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   Study study = read_study(write_study(w, j));
   const std::vector<StudyRun> runs = runs_of(study);
   REQUIRE(runs.size() == 12);
-  // alibi: 1 is better by its mean, though the best run is of 2; rope: 2 is.
+  // alibi: 1 has the better mean, although the best single run is of 2; rope: 2 has it.
   const double losses[] = {3, 3, 3, 1, 5, 5, 3, 3, 3, 2, 2, 2};
   for (size_t i = 0; i < 12; ++i) write_finished(runs[i], i < 6 ? 0.25 : 0.5, 0, losses[i]);
   StudyTable t = table_of(study, runs);
@@ -96,7 +96,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   CHECK(t.at_ends == std::vector<std::string>{"alibi: lr 1", "rope, base 100: lr 2"});
   CHECK(markdown(t).find("may lie beyond: alibi: lr 1; rope, base 100: lr 2.") !=
         std::string::npos);
-  // While runs of other values are open the best is not known, and no p is.
+  // While runs with other values are pending, neither the best value nor p is known.
   for (size_t i = 0; i < 3; ++i) write_finished(runs[i], 0.25 + 0.1 * static_cast<double>(i), 0, 3);
   CHECK(table_of(study, runs).rows[1].cells[0][0]->p);
   std::filesystem::remove_all(runs[3].folder);
@@ -110,7 +110,7 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   t = table_of(study, runs);
   CHECK(t.rows[0].chosen == std::vector<std::string>{"2"});
   CHECK(t.rows[1].chosen == std::vector<std::string>{"1"});
-  // Fewer repeats that ended well do not win, whatever their mean.
+  // A value with fewer finished repeats does not win, whatever their mean.
   study.choose_highest = false;
   std::filesystem::remove_all(runs[11].folder);
   record_diverged(study, runs[11], "loss nan");
@@ -233,7 +233,7 @@ TEST_CASE("labels stay text in Markdown, in a spreadsheet and in LaTeX") {
     CHECK(file.find("\n-0.5,") != std::string::npos);
     CHECK(file.find("\nc" + replaced + "<b>" + replaced + ",") != std::string::npos);
   }
-  std::set<std::string> all = {"row,run,"};  // the head
+  std::set<std::string> all = {"row,run,"};  // the header
   for (const StudyRun& run : runs) all.insert(run_cells(run.row, run.label));
   CHECK(run_cells_in(each) == all);
   for (const std::string& file : {md, table, each, tex}) {

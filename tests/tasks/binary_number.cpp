@@ -44,7 +44,7 @@ TEST_CASE("the root of a square of many digits is what was squared, and one less
     const Number r = draw_positive(200, &draws);
     const Number square = product(r, r);
     CHECK(trimmed(square_root(square)) == trimmed(r));
-    Number below = square;  // minus one
+    Number below = square;  // becomes square - 1
     size_t at = 0;
     while (below[at] == 0) below[at++] = 1;
     below[at] = 0;
@@ -67,7 +67,7 @@ TEST_CASE("a positive number is drawn uniformly") {
     ++counts[value(draw_positive(3, &draws))];
   }
   CHECK(counts[0] == 0);
-  for (size_t x = 1; x < 8; ++x) CHECK(std::abs(counts[x] - 1000) < 150);  // 5 deviations
+  for (size_t x = 1; x < 8; ++x) CHECK(std::abs(counts[x] - 1000) < 150);  // 5 standard deviations
 }
 
 }  // namespace

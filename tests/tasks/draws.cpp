@@ -18,7 +18,7 @@ TEST_CASE("a sequence's numbers are its own, whatever was drawn before") {
   for (int i = 0; i < 100; ++i) c.push_back(again.below(1000));
   CHECK(a == c);
   CHECK(a != b);
-  for (int i = 0; i < 100; ++i) {  // the stream's from 5 2^kBits on
+  for (int i = 0; i < 100; ++i) {  // the stream from 5 * 2^kBits on
     const auto at = (uint64_t{5} << Draws::kBits) + static_cast<uint64_t>(i);
     CHECK(a[static_cast<size_t>(i)] == static_cast<int64_t>(stream.below(at, 1000)));
   }
@@ -46,7 +46,7 @@ TEST_CASE("a choice has different numbers, and every ordered one is as likely") 
     Draws draws(stream, i);
     ++counts[draws.choose(2, 4)];
   }
-  CHECK(counts.size() == 12);  // ordered pairs of four
+  CHECK(counts.size() == 12);  // ordered pairs from four
   for (const auto& [pair, n] : counts) {
     CHECK(pair[0] != pair[1]);
     CHECK(std::abs(n - 1000) < 150);  // five standard deviations

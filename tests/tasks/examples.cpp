@@ -1,5 +1,5 @@
-// Sequences whose answers were worked out by hand, as bamdata synth prints them. They hold the
-// random streams too: a run that is resumed by a later program goes on with the same sequences.
+// Sequences whose answers were worked out by hand, as bamdata synth prints them. They also pin the
+// random streams: a run resumed by a later program must get the same sequences.
 
 #include <sstream>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 struct Row {
   const char* task;
   int64_t length, index;
-  const char *inputs, *targets;  // words as the task shows them; targets of those places alone
+  const char *inputs, *targets;  // words as the task prints them; only places with targets
   const char* option = nullptr;  // name=value
 };
 
@@ -103,7 +103,7 @@ TEST_CASE("targets stand where they are asked for") {
     Task(info, default_options(info.options), {30, 30}, 0, "train").draw(0, 30, &e);
     return e;
   };
-  // A decoder's: each is the input that follows, and the last one eos.
+  // Decoder tasks: each target is the next input, and the last one is eos.
   for (const char* name : {"mqmtar", "copy", "reverse", "sort", "flip_flop"}) {
     const Example e = drawn(name);
     for (size_t i = 0; i + 1 < e.inputs.size(); ++i) {
@@ -111,19 +111,19 @@ TEST_CASE("targets stand where they are asked for") {
     }
     CHECK(find_task(name)->label(e.targets.back()) == "<eos>");
   }
-  // Labels: of every token but bos and eos.
+  // Label tasks: every token except bos and eos has a target.
   for (const char* name : {"two_back", "local_count"}) {
     const Example e = drawn(name);
     CHECK(e.targets.front() == kIgnoreIndex);
     CHECK(e.targets.back() == kIgnoreIndex);
     for (size_t i = 1; i + 1 < e.inputs.size(); ++i) CHECK(e.targets[i] != kIgnoreIndex);
   }
-  // A set's: at its last item.
+  // Set tasks: the target is at the last item.
   const Example set = drawn("max_retrieval");
   for (size_t i = 0; i < set.inputs.size(); ++i) {
     CHECK((set.targets[i] != kIgnoreIndex) == (i + 1 == set.inputs.size()));
   }
-  // Answers: at the placeholders, and there alone.
+  // Answer tasks: exactly the placeholders have targets.
   for (const TaskInfo& info : all_tasks()) {
     if (info.causal) continue;
     const Example e = drawn(info.name.c_str());

@@ -21,12 +21,12 @@ TEST_CASE("places without a target are passed over") {
 }
 
 TEST_CASE("places behind the first terminator are not compared") {
-  // The second terminator's place and the zeros behind are padding.
+  // The target after the first terminator is padding.
   const Score s = of({kIgnoreIndex, 1, 2, 0, 2}, {7, 1, 2, 1, 1}, 2);
   CHECK(s.compared == 2);
   CHECK(s.exact());
   CHECK_FALSE(of({1, 2, 0}, {1, 0, 0}, 2).exact());
-  CHECK(of({1, 0, 1}, {1, 0, 0}, 2).compared == 3);  // it never comes
+  CHECK(of({1, 0, 1}, {1, 0, 0}, 2).compared == 3);  // the terminator never comes
 }
 
 }  // namespace

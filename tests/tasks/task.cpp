@@ -24,7 +24,7 @@ TEST_CASE("a sequence is a function of seed, set, index and length, asked in any
     for (const int64_t index : {int64_t{0}, int64_t{7}, int64_t{1'000'000'007}}) {
       for (const int64_t length : {30, 47, 60}) {
         task.draw(index, length, &a);
-        same.draw(index + 1, 60, &b);  // and something else before
+        same.draw(index + 1, 60, &b);  // a different draw in between
         same.draw(index, length, &b);
         CHECK(a == b);
         open(info, lengths, 2).draw(index, length, &b);
@@ -35,7 +35,7 @@ TEST_CASE("a sequence is a function of seed, set, index and length, asked in any
         different += a != b;
       }
     }
-    CHECK(different >= 26);  // of 27: short answers may be alike, sources hardly ever
+    CHECK(different >= 26);  // of 27: short answers may coincide, sources hardly ever
   }
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("lengths are uniform over their range") {
   const Task task = open(*find_task("copy"), {10, 13});
   std::vector<int> counts(4);
   for (int64_t n = 0; n < 4000; ++n) ++counts[static_cast<size_t>(task.length(n) - 10)];
-  for (int n : counts) CHECK(std::abs(n - 1000) < 150);  // 5 deviations
+  for (int n : counts) CHECK(std::abs(n - 1000) < 150);  // five standard deviations
 }
 
 TEST_CASE("lengths that a task has not are refused") {
@@ -78,7 +78,7 @@ TEST_CASE("lengths that a task has not are refused") {
   CHECK_THROWS_AS(open(mqmtar, {7, 64}), Error);
   CHECK_THROWS_AS(open(mqmtar, {32, 31}), Error);
   CHECK_NOTHROW(open(mqmtar, {8, 8}));
-  // As many pairs as there are keys, and one more.
+  // As many pairs as there are keys; one more is refused.
   Example e;
   open(mqmtar, {75000, 75000}).draw(0, 75000, &e);
   CHECK(std::ssize(e.inputs) == 75000 / 10000 * 10000 + 2 + 24);

@@ -16,8 +16,8 @@ TEST_CASE("a format that is no text is told by its first bytes, with a command t
   struct Case {
     std::string start, name, command;
   };
-  // By the formats' own documents: Parquet and Arrow, bzip2, lz4, xz's of lzma, lzip, APPNOTE, RAR,
-  // Avro, SQLite, HDF5, NumPy, PDF, Unicode, and file(1) for compress, lzop and snappy.
+  // From the formats' specifications: Parquet and Arrow, bzip2, lz4, xz's for lzma, lzip, APPNOTE,
+  // RAR, Avro, SQLite, HDF5, NumPy, PDF, Unicode; and from file(1) for compress, lzop and snappy.
   const std::vector<Case> cases = {
       {"PAR1\x15\x04\x15"s, "parquet in a stream", "name the file"},
       {"ARROW1\0\0"s, "an Arrow file", "pandas.read_feather(\"d/a.x\").to_json(\"d/a.jsonl\""},
@@ -77,9 +77,9 @@ TEST_CASE("whatever its name, its format and its document, a binary input is tol
                                    "xz or gzip, found an Arrow file"));
     CHECK(contains(message, "pandas.read_feather(\"" + path + "\")"));
   }
-  // As what comes through a pipe is read.
+  // Read as input from a pipe.
   CHECK(contains(error_of(ExitCode::data, [&] { open_bytes(folder.file("a")); }), "Arrow"));
-  // What is parquet is read as that, and needs no kind of document.
+  // Parquet is recognised, and needs no kind of document.
   write_bytes(folder.file("b"), "PAR1\x15\x04");
   InputOptions o;
   o.paths = {folder.file("b")};

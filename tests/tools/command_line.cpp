@@ -1,4 +1,4 @@
-// The built program: its exit codes, its messages, its pipes and signals.
+// The built program: its exit codes, messages, pipes and signals.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace testing;
 
-/// The built bamdata, or nothing (with a message) where the environment does not name it.
+/// The built bamdata; empty (with a message) if the environment does not name it.
 std::string program() {
   const char* build = std::getenv("BAMTRAIN_BUILD");
   const std::string path = std::string(build ? build : "") + "/data_tools/bamdata";
@@ -35,7 +35,7 @@ struct ShellResult {
   std::string out, err;
 };
 
-/// Runs a shell command, `$B` being the program and `$D` the folder.
+/// Runs a shell command, with `$B` as the program and `$D` as the folder.
 ShellResult shell(const TemporaryFolder& folder, const std::string& command) {
   const TemporaryFolder logs;
   ::setenv("B", program().c_str(), 1);
@@ -63,7 +63,7 @@ TEST_CASE("text in, tokenizer, shards, verified and shown: every command by its 
   REQUIRE(r.code == 0);
   CHECK(contains(r.out, "200 documents"));
   CHECK(contains(r.out, "16 documents"));
-  CHECK(r.err.empty());  // nobody watches, and it was short
+  CHECK(r.err.empty());  // not a terminal, and short
   r = shell(folder, "$B verify --tokenizer $D/t.model $D/set");
   CHECK(r.code == 0);
   r = shell(folder, "$B inspect --json --count 5 --tokenizer $D/t.model $D/set/val");
@@ -86,7 +86,7 @@ TEST_CASE("a byte-level BPE is trained elsewhere, and makes shards here") {
   REQUIRE(r.code == 0);
   r = shell(folder, "$B inspect --json --count 5 --tokenizer $T/gpt2.json $D/set/train");
   REQUIRE(r.code == 0);
-  // No document forges the beginning of another.
+  // No document can forge the start of another.
   const auto set = nlohmann::json::parse(r.out)["sets"][0];
   CHECK(set["documents"]["count"] == 2);
   r = shell(folder, "$B verify --tokenizer $T/gpt2.json $D/set");
@@ -181,7 +181,7 @@ TEST_CASE("exit codes tell usage, data and file errors apart, and messages begin
       {tokenize + "$D/small.model", 2},
       {tokenize + "$D/bad.txt", 4},
       {tokenize + "$D/none.txt", 6},
-      {tokenize + "--tokenizer $D/in.txt $D/in.txt", 2},  // given twice
+      {tokenize + "--tokenizer $D/in.txt $D/in.txt", 2},  // the same file twice
       {"$B tokenize --document line --tokenizer $D/in.txt --output $D/set $D/in.txt", 4},
       {"$B tokenize --document line --tokenizer $D/none --output $D/set $D/in.txt", 6},
       {"$B tokenize --document line --tokenizer $D/small.model --output $D $D/in.txt", 6},
@@ -214,7 +214,7 @@ TEST_CASE("Ctrl-C ends tokenize by that signal and leaves nothing") {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      ::signal(signal, SIG_DFL);  // ignored where the tests run in the background of a script
+      ::signal(signal, SIG_DFL);  // ignored if the tests run in the background of a script
       ::dup2(text[0], STDIN_FILENO);
       ::dup2(::open(logs.file("err").c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
       const std::string out = folder.file("set");
@@ -223,7 +223,7 @@ TEST_CASE("Ctrl-C ends tokenize by that signal and leaves nothing") {
       ::_exit(127);
     }
     ::close(text[0]);
-    // The temporary folder appears once signals are caught; the text has not ended yet.
+    // The temporary folder appears once signals are handled; the input has not ended yet.
     char event[4096];
     REQUIRE(::read(watch, event, sizeof event) > 0);
     CHECK(folder.entries() == 2);
@@ -248,7 +248,7 @@ TEST_CASE("a full disk is an error of files that leaves nothing") {
   std::string text;
   for (int i = 0; i < 300; ++i) text += sample_sentences()[static_cast<size_t>(i) % 216] + "\n";
   write_bytes(folder.file("in.txt"), text);
-  // A limit on file sizes stands for the full disk.
+  // A limit on file sizes stands for a full disk.
   const ShellResult r = shell(folder,
                               "ulimit -f 1; $B tokenize --document line --tokenizer "
                               "$D/small.model --output $D/set $D/in.txt");
@@ -266,7 +266,7 @@ TEST_CASE("what a run left that was killed before its first checkpoint is no hin
   write_bytes(folder.file("in.txt"), "a road\n");
   const std::string tokenize =
       "$B tokenize --tokenizer $D/small.model --format txt --document line --output $D/set ";
-  // A named pipe that nobody writes to: it is killed once its folder holds the first set.
+  // A named pipe without a writer: killed once its folder contains the first set.
   ShellResult r =
       shell(folder, "mkfifo $D/pipe; " + tokenize +
                         "- <> $D/pipe & child=$!; "
@@ -335,7 +335,7 @@ TEST_CASE("notes that find no place change neither the result nor the exit code"
                 "$D/set $D/in.txt" +
                     nowhere)
               .code == 0);
-    // Nor do errors that find none.
+    // The same for errors that cannot be printed.
     CHECK(shell(folder, train + "$D/bad.txt" + nowhere).code == 4);
   }
 }

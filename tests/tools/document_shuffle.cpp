@@ -18,8 +18,8 @@ struct Collected : DocumentSink {
   void append(std::span<const int32_t> document) override { numbers.push_back(document[0]); }
 };
 
-/// The order of documents 0, 1, ...; `ends_at`: by two processes, of which the first loses what it
-/// did after that.
+/// The order of documents 0, 1, .... With `ends_at`, two processes do the work, and the first one
+/// loses what it did after that.
 std::vector<int32_t> shuffled(int32_t count, uint64_t seed, int32_t ends_at) {
   const TemporaryFolder folder;
   DocumentShuffle::State state;

@@ -58,7 +58,7 @@ TEST_CASE("documents without visible characters are left out and counted") {
     CHECK_FALSE(r.text.has_value());
     CHECK(r.counts.empty == 1);
   }
-  // A null as parquet's.
+  // null, like a null in parquet.
   for (const char* line : {R"({"text": " \n"})", R"({"text": null})"}) {
     const TextResult r = text_of(line, DocumentKind::jsonl);
     CHECK_FALSE(r.text.has_value());
@@ -106,7 +106,7 @@ TEST_CASE(
         "a");
 }
 
-// What Python's json writes; its own reader takes both.
+// Python's json module writes these, and reads them back.
 TEST_CASE("numbers that are not finite, in other fields, leave the text as it is") {
   CHECK(
       text_of(R"({"score": NaN, "text": "NaN \"Infinity\" -Infinity", "x": [-Infinity, Infinity]})",
@@ -142,13 +142,13 @@ TEST_CASE("half a pair of surrogates in JSON is bad UTF-8: replaced, or skipped 
     CHECK(good.text == cake + " \\ud83c");
     CHECK(good.counts.replaced + good.counts.skipped == 0);
   }
-  // Both kinds in one line are one document.
+  // Both kinds in one line count as one document.
   const TextResult both =
       text_of("{\"text\": \"\xFF\\ud83d\"}", DocumentKind::jsonl, InvalidUtf8::replace);
   CHECK(both.text == bad + bad);
   CHECK(both.counts.replaced == 1);
   CHECK(both.counts.invalid_bytes == 1 + 6);
-  // Six bytes each, for the tenth that a text may have.
+  // Six bytes each, for the limit of a tenth of a text.
   const TextResult three = text_of("{\"text\": \"\\ud83d a \\udf70\\ud83c\"}", DocumentKind::jsonl,
                                    InvalidUtf8::replace);
   CHECK(three.counts.invalid_bytes == 3 * 6);
@@ -165,7 +165,7 @@ TEST_CASE("a NUL byte is in no plain text, whatever becomes of bad UTF-8") {
           contains(message, "books.jsonl:8: expected plain text, found a NUL byte at offset 109"));
     }
   }
-  // A string may have one, and a column's text is what its writer says.
+  // A JSON string may contain NUL, and a column's text is taken as written.
   CHECK(text_of(R"({"text": "a\u0000"})", DocumentKind::jsonl).text == std::string("a\0", 2));
   CHECK(text_of(std::string("a\0", 2), DocumentKind::row).text == std::string("a\0", 2));
 }
@@ -181,7 +181,7 @@ TEST_CASE("bytes that are no UTF-8 are counted, the first by its place, and limi
   CHECK(sum.empty == 2);
   CHECK(sum.invalid_bytes == 6554);
   CHECK(sum.first_invalid == "books.jsonl:8, offset 102");
-  require_mostly_utf8(sum, 65'535);  // not enough to tell by
+  require_mostly_utf8(sum, 65'535);  // too few bytes to decide
   require_mostly_utf8(sum, 65'540);
   const std::string message = error_of(ExitCode::data, [&] { require_mostly_utf8(sum, 65'539); });
   CHECK(contains(message, "books.jsonl:8, offset 102: expected text, of which at most 10 %"));

@@ -105,7 +105,8 @@ TEST_CASE("WikiText articles are told by their titles where no line is blank, wh
         Texts{"stray\n", first, second});
   CHECK(texts_of(with_crlf(first + second + third), DocumentKind::wikitext) ==
         Texts{with_crlf(first), with_crlf(second), with_crlf(third)});
-  // A blank line before each, or here and there, is not one on either side.
+  // A blank line before the first title, or only some lines, does not count as blank lines on both
+  // sides.
   CHECK(texts_of(" \r\n" + first + second + "\n" + third, DocumentKind::wikitext) ==
         Texts{first, second + "\n", third});
   CHECK(contains(warning_of(first + second, DocumentKind::wikitext),
@@ -124,7 +125,7 @@ TEST_CASE("CRLF divides WikiText as newlines do") {
 
 TEST_CASE("titles of WikiText inside of a document are a warning") {
   const std::string title = " = Title = \n text\n";
-  // The first line of the form stands alone, no other does.
+  // Only the first line of this form stands alone.
   const std::string odd = "\n = Odd = \n\n" + title + title + title;
   CHECK(texts_of(odd, DocumentKind::wikitext).size() == 1);
   CHECK(contains(warning_of(odd, DocumentKind::wikitext),

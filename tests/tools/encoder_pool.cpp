@@ -18,8 +18,8 @@ namespace {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-/// In a process with room for the stacks of two threads of four: 0 where the pool's constructor
-/// throws what it should and leaves neither threads nor blocked signals.
+/// Runs in a process with room for the stacks of two of four threads. Returns 0 if the pool's
+/// constructor throws the right error, and leaves neither threads nor blocked signals.
 int without_room(const Tokenizer& tokenizer) {
   constexpr size_t kStack = size_t{1} << 30;
   pthread_attr_t attributes;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace testing;
 
-/// What `f` prints to the stream it is given.
+/// What `f` prints to the given stream.
 template <class F>
 std::string printed(F&& f) {
   char* memory = nullptr;
@@ -45,8 +45,8 @@ nlohmann::json inspected(InspectOptions options) {
   return nlohmann::json::parse(text)["sets"];
 }
 
-/// Two shards of llm.c's format without a manifest; id 9 begins a document.
-/// Document lengths: (2 tokens before the first) 3, 1, 4 (over the shards' border), 12.
+/// Two shards in llm.c's format without a manifest; id 9 begins a document. Document lengths: (2
+/// tokens before the first) 3, 1, 4 (across both shards), 12.
 std::string two_shards(const TemporaryFolder& folder) {
   write_bytes(folder.file("a.bin"), shard_bytes({1, 2, 9, 3, 4, 9, 9, 5, 6}));
   write_bytes(folder.file("b.bin"),
@@ -91,7 +91,7 @@ TEST_CASE("a slice is counted over all shards") {
   CHECK(contains(error_of(ExitCode::usage, [&] { inspected(o); }), "--count"));
 }
 
-/// One set as `bamdata tokenize` would write it, with its manifest.
+/// A set as `bamdata tokenize` would write it, with its manifest.
 struct GoodSet {
   TemporaryFolder folder;
   std::string tokenizer = small_tokenizer(folder);
@@ -162,7 +162,7 @@ TEST_CASE("an id that no token is begins no document, and that is said") {
   CHECK(contains(printed([&](std::FILE* out) { inspect(o, out); }), "documents    3\n"));
 }
 
-/// The lines of a verification that fails, then its message.
+/// The lines of a failing verification, then its message.
 std::string verify_failure(const std::string& path, const std::string& tokenizer = "") {
   std::string message;
   const std::string lines = printed([&](std::FILE* out) {
@@ -232,7 +232,7 @@ TEST_CASE("a truncated, a missing and a surplus shard are found") {
   std::filesystem::remove(path);
   CHECK(contains(verify_failure(set.path), "BAD  " + path));
   write_bytes(path, good);
-  write_bytes(set.path + "/._000001.bin", "hidden");  // not read, and so no shard too many
+  write_bytes(set.path + "/._000001.bin", "hidden");  // ignored, so not an extra shard
   CHECK(contains(printed([&](std::FILE* out) { verify(set.path, "", out); }), "ok   " + path));
   write_bytes(set.path + "/000002.bin", good);
   CHECK(contains(verify_failure(set.path), "000002.bin: not in the manifest"));

@@ -11,7 +11,7 @@
 namespace bamtrain {
 namespace {
 
-/// The signal of the Interrupted that `f` throws; 0 where it throws none.
+/// The signal of the Interrupted that `f` throws; 0 if it throws none.
 template <class F>
 int signal_of(F&& f) {
   try {
@@ -22,8 +22,8 @@ int signal_of(F&& f) {
   return 0;
 }
 
-/// Signals as a terminal's user has them: nohup, or a script that starts the tests in the
-/// background, has some ignored.
+/// Default signal handling, as on a user's terminal. Under nohup, or in a script's background, the
+/// tests start with some signals ignored.
 class ObeyedSignals {
  public:
   ObeyedSignals() {
@@ -57,7 +57,7 @@ TEST_CASE("a signal under the guard is an exception at the next check, none is n
     REQUIRE(::raise(signal) == 0);
     CHECK(signal_of(check_interrupt) == signal);
   }
-  const InterruptGuard next;  // begins afresh
+  const InterruptGuard next;  // starts fresh
   CHECK(signal_of(check_interrupt) == 0);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a signal that comes during the wait for input ends it") {
   const Pipe pipe;
   const pid_t parent = ::getpid();
   const InterruptGuard guard;
-  // Another process: a thread of this one could take the signal itself.
+  // A separate process: a thread of this one could receive the signal itself.
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {

@@ -17,7 +17,7 @@ JoinReport joined(const std::vector<std::string>& inputs, const std::string& out
   return without_log([&](std::FILE* log) { return join({inputs, output, false}, log); });
 }
 
-/// All tokens of a set, shard after shard.
+/// All tokens of a set, shard by shard.
 std::vector<int32_t> tokens_of_set(const std::string& folder) {
   std::vector<int32_t> tokens;
   const Manifest m = read_manifest(folder + "/manifest.json");
@@ -77,7 +77,7 @@ TEST_CASE("parts joined have the tokens of one call, in its order, in both sets"
   const Manifest whole = read_manifest(o.output + "/train/manifest.json");
   CHECK(report.train.documents == whole.documents);
   CHECK_FALSE(fs::exists(folder.file("all/part.json")));
-  // Linked, not copied, and a set that tokenize replaces.
+  // Linked, not copied; tokenize may replace the set.
   struct stat info {};
   REQUIRE(::stat(folder.file("all/train/000000.bin").c_str(), &info) == 0);
   CHECK(info.st_nlink == 2);
@@ -143,7 +143,7 @@ TEST_CASE("what does not belong together is not joined, and nothing is left") {
   refused({parts[0], parts[1], parts[2], folder.file("copy")}, "found it 2 times");
   fs::create_directories(folder.file("nothing"));
   refused({parts[0], parts[1], folder.file("nothing")}, "found no part");
-  // What would double a set, or take the place of one.
+  // Inputs that would duplicate a set, or overwrite one.
   const auto misplaced = [&](const std::vector<std::string>& inputs, const std::string& output,
                              const std::string& expected) {
     INFO(expected);

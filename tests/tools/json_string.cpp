@@ -107,7 +107,7 @@ TEST_CASE("what has no such string is left as it is") {
   CHECK_FALSE(taken(nested(100)));
 }
 
-// Every pair of members: what is taken is what a whole parse gives, and where nothing is, that
+// Every pair of members. The text equals that of a full parse; if there is none, the full parse
 // finds no such string either.
 TEST_CASE("whatever two members a line has, the text is that of a parser that builds everything") {
   const std::vector<std::string> keys = {

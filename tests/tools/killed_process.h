@@ -1,5 +1,5 @@
 #pragma once
-// A process that is killed between two operations on files.
+// Kills a process between two file operations.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 
 namespace bamtrain::testing {
 
-/// Whether a process that does `work` is killed before its operation on files number `n`, from 0
-/// on; if not, it ends well. `exchange`: what file systems say that cannot exchange two names;
-/// `unnamed`: those that have no files without a name.
+/// Whether a process that does `work` is killed before its file operation number `n`, counted from
+/// 0; otherwise it must succeed. `exchange`: the errno of file systems that cannot exchange two
+/// names. `unnamed`: that of file systems without unnamed files.
 template <class F>
 bool dies_before(int n, F&& work, int exchange = 0, int unnamed = 0) {
   static int left, of_exchange, of_unnamed;

@@ -1,4 +1,5 @@
-// Which folders an OutputFolder makes, replaces and removes. Whole runs: tokenize_failures.cpp.
+// Which folders an OutputFolder creates, replaces and removes. For whole runs, see
+// tokenize_failures.cpp.
 
 #include "core/output_folder.h"
 
@@ -33,7 +34,7 @@ void fill_output(const OutputFolder& output, const std::string& content) {
   write_bytes(output.subfolder("train") + "/000000.bin", content);
 }
 
-/// A process makes an OutputFolder and is killed; the folder that it leaves.
+/// Kills a process that has made an OutputFolder. Returns the folder that it leaves.
 std::string killed_run(const std::string& path) {
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -155,7 +156,7 @@ TEST_CASE("wherever a process is killed, the next leaves one whole set and nothi
     { const OutputFolder next(folder.file("set"), may_replace_shards(true)); }
     Names names = names_in(folder.path());
     if (!exchanges) {
-      // Between two renames the former set has a name of its own.
+      // Between two renames, the former set has its own name.
       std::erase_if(names, [](const std::string& name) { return name.starts_with("set.former-"); });
       if (names.empty()) continue;
     }

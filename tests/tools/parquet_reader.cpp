@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;
 
-/// Texts of a reader, nulls as "".
+/// A reader's texts, with nulls as "".
 std::vector<std::string> texts_from(ParquetReader* reader) {
   std::vector<std::string> texts;
   RawDocument d;
@@ -22,7 +22,7 @@ std::vector<std::string> texts_from(ParquetReader* reader) {
   return texts;
 }
 
-/// A process that says what these Python statements write: `w(letter, a, b, c, bytes)`.
+/// A process that writes what these Python statements write: `w(letter, a, b, c, bytes)`.
 ParquetReader::Command saying(const std::string& statements) {
   return {
       "python3", "-c",
@@ -42,7 +42,7 @@ bool have_python() { return std::system("command -v python3 > /dev/null") == 0; 
 
 TEST_CASE("row groups of several processes come in their order, rows with their numbers") {
   if (!have_python()) return;
-  // Five groups in two files, dealt out to any number of processes.
+  // Five row groups in two files, divided among any number of processes.
   const auto command = saying(
       "for n in range(5):\n"
       "    if n % parts != part: continue\n"
@@ -195,7 +195,7 @@ TEST_CASE("what pyarrow writes is read: codecs, page versions, row groups, types
       INFO(n << ", " << processes << " processes");
       ParquetReader reader({folder.file(std::to_string(n) + ".parquet")}, "text", processes,
                            1 << 20);
-      CHECK((texts_from(&reader) == expected));  // in brackets: not printed
+      CHECK((texts_from(&reader) == expected));  // in parentheses: not printed
     }
   }
 }
@@ -274,7 +274,7 @@ TEST_CASE("parquet and JSON lines of the same documents make the same shards, to
     shards.push_back(hashes(o.output));
   }
   CHECK(shards[0] == shards[1]);
-  // In one call, in turn, with text of other kinds between.
+  // In one call, alternating with other kinds of text.
   TokenizeOptions o;
   o.input.paths = {folder.file("0.parquet"), folder.file("1.jsonl"), folder.file("2.parquet")};
   o.tokenizer = small_tokenizer(folder);

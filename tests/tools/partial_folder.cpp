@@ -94,7 +94,7 @@ TEST_CASE("what another program made under the name of the work is refused, and 
   write_bytes(folder.file("mine/notes/a.txt"), "notes");
   fs::create_directory_symlink(folder.file("mine"), partial);
   refused("a symbolic link");
-  // The link of one that has a lock, too: what is behind it may be any other work.
+  // Also a link to a folder with a lock: what it points to may be unrelated work.
   write_bytes(folder.file("mine/.lock"), "");
   refused("a symbolic link");
   fs::remove(folder.file("mine/.lock"));
@@ -118,7 +118,7 @@ TEST_CASE("what another program made under the name of the work is refused, and 
   CHECK(PartialFolder::is_one(partial));
 }
 
-/// Makes the file, or the folder where the name ends with a slash, and folders above it.
+/// Makes the file, or the folder if the name ends with a slash, and the folders above it.
 void make_entry(const std::string& path) {
   fs::create_directories(fs::path(path).parent_path());
   if (!path.ends_with('/')) write_bytes(path, "mine");
@@ -188,7 +188,7 @@ TEST_CASE("the file that a killed process leaves of a journal or manifest is the
     fs::remove_all(partial);
     fs::create_directories(partial + "/output/train");
     write_bytes(partial + "/.lock", "");
-    // In the midst of `commit` it has a name in every file system.
+    // During `commit`, it has a name on every file system.
     const auto commit = [&] {
       AtomicFile file(partial + "/" + name);
       file.commit();
@@ -226,7 +226,7 @@ TEST_CASE("another program's progress.json is refused by what it holds, and stay
 }
 
 TEST_CASE("wherever a process is killed that commits, the place has a whole set") {
-  static int left = 0;  // operations until the process is killed
+  static int left = 0;  // operations before the process is killed
   int n = 0;
   for (bool died = true; died; ++n) {
     INFO("killed before operation " << n);

@@ -11,7 +11,7 @@ using namespace bamtrain;
 
 namespace {
 
-/// What an update writes to a pipe, or to a terminal, once lines are 0.2 s apart.
+/// What an update writes to a pipe or a terminal, if lines are 0.2 s apart.
 std::string written(std::FILE* out, int read_from) {
   {
     InputProgress progress(out, 1000, {});
@@ -19,7 +19,8 @@ std::string written(std::FILE* out, int read_from) {
     progress.update({500, 2000, 7, 11});
   }
   std::fclose(out);
-  // To the end, which a terminal tells by an error: it hands on what was written piece by piece.
+  // Reads to the end, which a terminal reports as an error. A terminal forwards what is written in
+  // parts.
   std::string text;
   char piece[4096];
   for (ssize_t n; (n = read(read_from, piece, sizeof piece)) > 0;) {

@@ -1,4 +1,5 @@
-// Published byte-level BPEs on real text: what tests/data/byte_pair_model.cpp asks of small ones.
+// Published byte-level BPEs on real text: the checks of tests/data/byte_pair_model.cpp for small
+// ones.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,7 +35,7 @@ std::vector<std::string> documents_in(const std::string& path) {
 
 TEST_CASE("published byte-level BPEs have the ids of tokenizers and tiktoken on real text") {
   if (shared_data("fineweb/docs.jsonl.xz").empty()) return;
-  const Json all = golden("corpora.json");  // by scripts/tokenizer_golden.py
+  const Json all = golden("corpora.json");  // from scripts/tokenizer_golden.py
   for (const auto& [file, corpora] : all.items()) {
     INFO(file);
     const Tokenizer tokenizer = Tokenizer::open(shared_data("tokenizer/" + file));
@@ -51,7 +52,7 @@ TEST_CASE("published byte-level BPEs have the ids of tokenizers and tiktoken on 
         tokenizer.encode(part, &cache, &ids);
         bytes.append(reinterpret_cast<const char*>(ids.data()), 4 * ids.size());
         count += static_cast<int64_t>(ids.size());
-        REQUIRE((tokenizer.decode(ids) == part));  // in brackets: not printed
+        REQUIRE((tokenizer.decode(ids) == part));  // in parentheses: not printed
       }
       CHECK(parts.size() == expected["documents"].get<size_t>());
       CHECK(count == expected["ids"].get<int64_t>());

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of text, tokenizers and bamdata share.
+// Helpers shared by the tests of text, tokenizers and bamdata.
 
 #include <lzma.h>
 #include <sentencepiece_processor.h>
@@ -21,7 +21,7 @@
 
 namespace bamtrain::testing {
 
-/// The path of a file of real data, or nothing (with a message) where it is not there.
+/// The path of a file with real data; empty (with a message) if it is missing.
 inline std::string shared_data(const std::string& name) {
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   const std::string path = std::string(source ? source : ".") + "/../shared/data/" + name;
@@ -31,7 +31,7 @@ inline std::string shared_data(const std::string& name) {
   return "";
 }
 
-/// Enough English for a tokenizer of a few hundred pieces; no two sentences alike.
+/// Enough English for a tokenizer with a few hundred entries; all sentences differ.
 inline std::vector<std::string> sample_sentences() {
   const std::vector<std::string> subjects = {"The old sailor", "A quiet river", "Her brother",
                                              "The committee",  "Every winter",  "My neighbour"};
@@ -49,8 +49,8 @@ inline std::vector<std::string> sample_sentences() {
   return sentences;
 }
 
-/// A model that SentencePiece itself makes of sample_sentences(), with these settings on top of
-/// {vocab_size 500, model_type bpe}.
+/// A model that SentencePiece trains on sample_sentences(), with {vocab_size 500, model_type bpe}
+/// and these settings.
 inline std::string trained_model(const std::unordered_map<std::string, std::string>& settings) {
   class Sentences : public sentencepiece::SentenceIterator {
    public:
@@ -83,7 +83,7 @@ inline std::unordered_map<std::string, std::string> llama_settings() {
           {"split_digits", "true"}};
 }
 
-/// A path with a small tokenizer of Llama's kind.
+/// The path of a small tokenizer of Llama's kind.
 inline std::string small_tokenizer(const TemporaryFolder& folder) {
   const std::string path = folder.file("small.model");
   write_bytes(path, trained_model(llama_settings()));
@@ -124,7 +124,7 @@ inline std::string gzip_of(const std::string& text) {
   return out;
 }
 
-/// The tokens of a shard of uint16, read without anything of src/data.
+/// The tokens of a uint16 shard, read without code of src/data.
 inline std::vector<int32_t> uint16_tokens(const std::string& path) {
   const std::string bytes = read_bytes(path);
   REQUIRE(bytes.size() >= 1024);
@@ -136,7 +136,7 @@ inline std::vector<int32_t> uint16_tokens(const std::string& path) {
   return ids;
 }
 
-/// Documents of token ids: each begins with `bos`.
+/// Splits token ids into documents: each begins with `bos`.
 inline std::vector<std::vector<int32_t>> split_at(const std::vector<int32_t>& ids, int32_t bos) {
   std::vector<std::vector<int32_t>> documents;
   REQUIRE((ids.empty() || ids.front() == bos));
@@ -147,7 +147,7 @@ inline std::vector<std::vector<int32_t>> split_at(const std::vector<int32_t>& id
   return documents;
 }
 
-/// The names of a folder's entries, in order.
+/// Names in a folder, sorted.
 inline std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -157,7 +157,7 @@ inline std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// What `f` returns, which is given a log that nobody reads.
+/// Returns f(log) with a log that is discarded.
 template <class F>
 auto without_log(F&& f) {
   std::FILE* log = std::fopen("/dev/null", "w");

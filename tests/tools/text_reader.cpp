@@ -21,7 +21,7 @@ std::string all_bytes(const std::string& path, size_t at_once) {
   return text;
 }
 
-/// Text whose every part is different, of more than one read's size.
+/// Nonrepeating text longer than one read.
 std::string long_text() {
   std::string text;
   for (int i = 0; text.size() < 1'500'000; ++i) text += std::to_string(i) + " sheep jumped\n";
@@ -50,7 +50,7 @@ TEST_CASE("several frames, streams or members in one file are read one after the
   CHECK(all_bytes(folder.file("a.zst"), 65536) == text + "end\n");
   CHECK(all_bytes(folder.file("a.xz"), 65536) == text + "end\n");
   const std::string members = gzip_of(text) + gzip_of("") + gzip_of("end\n");
-  for (const size_t zeros : {0, 1, 10'000}) {  // that fill up a block, as gzip(1) passes over them
+  for (const size_t zeros : {0, 1, 10'000}) {  // padding of a block, which gzip(1) skips too
     write_bytes(folder.file("a.gz"), members + std::string(zeros, '\0'));
     CHECK(all_bytes(folder.file("a.gz"), 65536) == text + "end\n");
   }
@@ -59,7 +59,7 @@ TEST_CASE("several frames, streams or members in one file are read one after the
                  "a.gz: expected intact gzip data"));
 }
 
-// RFC 8878, section 3.1.2: 184D2A50 to 184D2A5F, the size, so many bytes.
+// RFC 8878, section 3.1.2: 184D2A50 to 184D2A5F, the size, then that many bytes.
 TEST_CASE("zstd may begin with a skippable frame, in a file in .zst and on standard input") {
   const TemporaryFolder folder;
   for (const char first : {'\x50', '\x5F'}) {
@@ -102,7 +102,7 @@ TEST_CASE(
       CHECK(contains(message, path));
     }
   }
-  // These check their content; zstd's one-call form does not.
+  // These formats check their content; zstd's one-call form does not.
   for (std::string flipped : {xz_of(text), gzip_of(text)}) {
     flipped[flipped.size() / 2] ^= 1;
     write_bytes(path, flipped);

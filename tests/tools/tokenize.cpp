@@ -18,7 +18,7 @@ namespace {
 
 using namespace testing;
 
-/// The documents of a folder's shards as text, read without src/data.
+/// The documents in a folder's shards as text, read without src/data.
 std::vector<std::string> decoded(const std::string& folder, const Tokenizer& tokenizer) {
   std::vector<std::string> files, texts;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -83,9 +83,9 @@ TEST_CASE("shards decode to the documents, in order, and the manifest describes 
     CHECK(shard["sha256"] == sha256_file(path));
     CHECK(shard["tokens"] == ids.size());
     CHECK(shard["documents"] == std::count(ids.begin(), ids.end(), 1));
-    CHECK(ids.front() == 1);  // documents lie whole in a shard
+    CHECK(ids.front() == 1);  // documents are not split between shards
     const auto last = std::find(ids.rbegin(), ids.rend(), 1);
-    CHECK(ids.rend() - last - 1 < 5000);  // it had not its size before the last document
+    CHECK(ids.rend() - last - 1 < 5000);  // below its size before the last document
     if (&shard != &manifest["shards"].back()) CHECK(ids.size() >= 5000);
   }
   CHECK(manifest["tokens"] == tokens);
@@ -163,7 +163,7 @@ TEST_CASE("every document is in training or in validation, once") {
   }
   SECTION("a fraction") {
     o.validation.fraction = 0.2;
-    at_least = 150, at_most = 250;  // 200, give or take four standard deviations
+    at_least = 150, at_most = 250;  // 200, plus or minus four standard deviations
   }
   run(o);
   const Tokenizer tokenizer = Tokenizer::open(o.tokenizer);
@@ -233,7 +233,7 @@ TEST_CASE("ids are those of SentencePiece's own spm_encode") {
     }
     mine += "\n";
   }
-  std::string expected;  // without the empty lines, which are no documents
+  std::string expected;  // empty lines are not documents
   for (const std::string& line : lines_of(read_bytes(theirs))) {
     if (!line.empty()) expected += line + "\n";
   }
@@ -273,7 +273,7 @@ TEST_CASE("a 100 MB line is one document, and no character of it is lost") {
   const TokenizeOptions o = options_for(folder, line, DocumentKind::line);
   const TokenizeReport report = run(o);
   CHECK(report.train.documents == 1);
-  // Its pieces joined are the text behind a space, which the tokenizer puts before every text.
+  // Its entries, joined, are a space and the text: the tokenizer puts a space before every text.
   const Tokenizer tokenizer = Tokenizer::open(o.tokenizer);
   std::vector<std::string> pieces;
   for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
@@ -286,7 +286,7 @@ TEST_CASE("a 100 MB line is one document, and no character of it is lost") {
   for (int32_t id : uint16_tokens(o.output + "/train/000000.bin")) {
     joined += pieces.at(static_cast<size_t>(id));
   }
-  CHECK((joined == " " + line));  // in brackets: not printed
+  CHECK((joined == " " + line));  // in parentheses: not printed
 }
 
 }  // namespace

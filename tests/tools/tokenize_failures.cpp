@@ -1,4 +1,4 @@
-// What tokenize refuses, and what it leaves then: nothing.
+// What tokenize refuses. It must leave nothing then.
 
 #include <filesystem>
 #include <string>
@@ -28,7 +28,7 @@ TEST_CASE("on an error nothing is left, and the first one in the text is reporte
     CHECK(contains(message, "0xFF"));
     CHECK(folder.entries() == 2);  // the text and the tokenizer
   }
-  // Where the text cannot be read further, what was read before it counts too.
+  // If reading the text fails, errors in the text before it are still reported.
   write_bytes(o.input.paths[0], "a\xFF\n" + std::string(200'000, 'x') + "\n");
   CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "in.txt:1:"));
   write_bytes(o.input.paths[0], text + std::string(200'000, 'x') + "\n");
@@ -42,8 +42,8 @@ TEST_CASE("on an error nothing is left, and the first one in the text is reporte
 
 TEST_CASE("compressed bytes without a magic become no text, whatever the number of threads") {
   const TemporaryFolder folder;
-  // Bytes of a linear congruence, without NUL and newline but one a line: 56 % begin or belong to
-  // no character.
+  // Bytes from a linear congruential generator, without NUL, with a newline every 200 bytes. 56 %
+  // are not part of a UTF-8 character.
   std::string noise;
   for (uint32_t x = 1, n = 1; noise.size() < 300'000; ++n) {
     x = x * 1664525 + 1013904223;

@@ -1,4 +1,4 @@
-// Work that one process begins and others end.
+// Work that one process begins and others finish.
 
 #include "data_tools/tokenize_output.h"
 
@@ -21,7 +21,7 @@ using namespace testing;
 
 constexpr int kLines = 4000;  // four batches
 
-/// A checkpoint after each batch.
+/// Writes a checkpoint after each batch.
 TokenizeOptions small_steps(const TemporaryFolder& folder) {
   TokenizeOptions o = options_for(folder, numbered_lines(kLines), DocumentKind::line);
   o.checkpoint_seconds = 0;
@@ -30,10 +30,10 @@ TokenizeOptions small_steps(const TemporaryFolder& folder) {
   return o;
 }
 
-/// How many operations on files a process has done.
+/// The number of file operations that a process has done.
 int g_done = 0;
 
-/// Whether a process that is killed before operation number `n` was, or had ended.
+/// Whether the process was killed before operation number `n`; false if it had ended.
 bool run_dies_before(const TokenizeOptions& o, int n) {
   return dies_before(n, [&] { run(o); });
 }
@@ -45,7 +45,7 @@ TEST_CASE("wherever a process is killed, the next ones go on to the same bytes")
     change(o);
     change(whole);
   };
-  int tries = 40;  // at evenly spread operations
+  int tries = 40;  // spread evenly over the operations
   SECTION("a fraction for validation") {
     set([](TokenizeOptions& x) { x.validation.fraction = 0.1; });
   }
@@ -88,8 +88,8 @@ TEST_CASE("wherever a process is killed, the next ones go on to the same bytes")
     INFO("killed before operation " << n << " of " << g_done);
     const bool died = run_dies_before(o, n);
     if (died) {
-      run_dies_before(o, g_done / 3);  // again, on the way
-      o.overwrite = true;              // where it had ended before its last words
+      run_dies_before(o, g_done / 3);  // killed again on the way
+      o.overwrite = true;              // in case it had finished but for its last messages
       run(o);
     }
     CHECK(hashes(o.output) == expected);
@@ -143,7 +143,7 @@ TEST_CASE("after an error in the text the work goes on, in another way with bad 
   write_bytes(whole.input.paths[0], text);
   error_of(ExitCode::data, [&] { run(o); });
   CHECK(fs::exists(folder.file("out.partial/progress.json")));
-  // The bytes of a checkpoint do not depend on what comes after it.
+  // A checkpoint's bytes do not depend on what follows it.
   const std::string journal = read_bytes(folder.file("out.partial/progress.json"));
   CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "in.txt:3801"));
   CHECK(contains(journal, "\"documents_of_input\": "));
@@ -241,7 +241,7 @@ TEST_CASE("a process that is killed when the output has its place leaves nothing
 
 TEST_CASE("a process that is killed as it cleans up leaves nothing for long") {
   static std::string partial;
-  static int before_it;  // removals that are done
+  static int before_it;  // removals done before the kill
   int kills = 0;
   for (bool killed = true; killed; ++kills) {
     const TemporaryFolder folder;
@@ -269,7 +269,7 @@ TEST_CASE("a process that is killed as it cleans up leaves nothing for long") {
     CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "--overwrite"));
     CHECK_FALSE(fs::exists(partial));
   }
-  CHECK(kills > 3);  // the journal, the lock, the folder, and once to its end
+  CHECK(kills > 3);  // the journal, the lock, the folder, and once to the end
 }
 
 TEST_CASE("of an input that nobody can read again nothing is kept") {
@@ -299,7 +299,7 @@ TEST_CASE("a file of others beside the journal is refused by name, and stays") {
   CHECK(contains(message, "found a folder with notes.txt, which it does not make"));
   CHECK(read_bytes(partial + "/notes.txt") == "mine");
   std::filesystem::remove(partial + "/notes.txt");
-  // Shards would be written behind the link.
+  // Otherwise the shards would be written through the link.
   std::filesystem::rename(partial + "/output", folder.file("else"));
   std::filesystem::create_directory_symlink(folder.file("else"), partial + "/output");
   CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "found a folder with output,"));

@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-/// Files a, b, c, ... of so many bytes.
+/// Files a, b, c, ... with these sizes in bytes.
 std::vector<std::string> files(const TemporaryFolder& folder, const std::vector<size_t>& sizes) {
   std::vector<std::string> paths;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -23,7 +23,7 @@ std::vector<std::string> files(const TemporaryFolder& folder, const std::vector<
   return paths;
 }
 
-/// The files of each part by their letters: "ab c d".
+/// The files of each part, by their letters: "ab c d".
 std::string parts(const std::vector<std::string>& paths, int64_t of) {
   std::string text;
   for (int64_t number = 1; number <= of; ++number) {

@@ -1,5 +1,5 @@
 #pragma once
-// Calls of tokenize() for tests, and what they leave.
+// Calls of tokenize() in tests, and what they leave.
 
 #include <cstdio>
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace bamtrain::testing {
 
 namespace fs = std::filesystem;
 
-/// `text` is in.txt of the folder, the small tokenizer beside it, the output goes to out/.
+/// Writes `text` to in.txt in the folder, next to a small tokenizer; the output goes to out/.
 inline TokenizeOptions options_for(const TemporaryFolder& folder, const std::string& text,
                                    DocumentKind kind) {
   TokenizeOptions o;
@@ -31,7 +31,7 @@ inline TokenizeReport run(const TokenizeOptions& options) {
   return without_log([&](std::FILE* log) { return tokenize(options, log); });
 }
 
-/// SHA-256 of every file under a folder, by its path within.
+/// SHA-256 of every file under a folder, by relative path.
 inline std::map<std::string, std::string> hashes(const std::string& folder) {
   std::map<std::string, std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -41,7 +41,7 @@ inline std::map<std::string, std::string> hashes(const std::string& folder) {
   return found;
 }
 
-/// `count` lines of different lengths, each with its number in it.
+/// `count` lines of different lengths; each contains its number.
 inline std::string numbered_lines(int count) {
   const std::vector<std::string> sentences = sample_sentences();
   std::string text;

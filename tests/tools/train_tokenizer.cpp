@@ -54,10 +54,10 @@ TEST_CASE("a trained tokenizer has the vocabulary, ids and habits that are promi
     CHECK(piece.find_first_of("\n\t") == std::string::npos);
     const bool digit = piece.find_first_of("0123456789") != std::string::npos;
     CHECK((!digit || piece.size() == 1));
-    const size_t sign = piece.rfind("\u2581");  // a space only in front, or spaces alone
+    const size_t sign = piece.rfind("\u2581");  // a space only at the start, or only spaces
     CHECK((sign == std::string::npos || sign == 0 || piece.size() == sign + 3));
   }
-  // A word at the start has the ids of the word within.
+  // A word at the start has the same ids as inside.
   const auto alone = t.encode("river"), within = t.encode("a river");
   CHECK(std::equal(alone.rbegin(), alone.rend(), within.rbegin()));
 }
@@ -82,7 +82,7 @@ TEST_CASE("the same text gives the same model, lines drawn or not") {
     b.run();
     CHECK(read_bytes(a.options.output) == read_bytes(b.options.output));
     CHECK(report.sample_bytes <= sample);
-    // Up to a line of the limit, or all of the text but its newlines.
+    // Up to one line short of the limit, or the whole text without its newlines.
     CHECK(report.sample_bytes > std::min<int64_t>(sample - 100, report.bytes - 217));
   }
 }

@@ -14,7 +14,7 @@ namespace {
 using namespace testing;
 
 struct Sets {
-  std::vector<int64_t> train, val;  // numbers of documents, in the order written
+  std::vector<int64_t> train, val;  // document numbers, in the order written
 };
 
 std::string numbered_text(int64_t number) { return "document " + std::to_string(number); }
@@ -24,8 +24,8 @@ std::vector<int32_t> numbered_tokens(int64_t number) {
   return {1, static_cast<int32_t>(10 + number)};
 }
 
-/// Splits documents as numbered; with `ends_at`, by one process up to there and by another from
-/// there on, which loses what the first did after that.
+/// Splits documents with these numbers. With `ends_at`, one process works up to there and another
+/// continues from there; the first one loses what it did after that.
 Sets split(ValidationShare share, const std::vector<int64_t>& numbers, size_t ends_at = 0) {
   const TemporaryFolder folder;
   const Tokenizer tokenizer = Tokenizer::open(small_tokenizer(folder));
@@ -95,7 +95,7 @@ TEST_CASE("a number of documents: those with the lowest draws of all, in order")
 }
 
 TEST_CASE("a document that gives up its place joins the training set where that happens") {
-  // The other process has the held ones from the disk: the order of training does not tell.
+  // The second process reads the held documents from the disk; the training order must not show it.
   CHECK(split({25, 0, 0, 0}, up_to(400), 120).train == split({25, 0, 0, 0}, up_to(400)).train);
 }
 
@@ -117,8 +117,8 @@ TEST_CASE(
   CHECK(more.val.size() < 250);
 }
 
-/// Documents of 1, 2, 3, ... tokens, cut by their tokens; sizes and counts of documents of the
-/// sets.
+/// Documents of 1, 2, 3, ... tokens, cut by number of tokens: the contents and document counts of
+/// the sets.
 struct Cut {
   std::vector<int32_t> train, val;
   int64_t train_documents = 0, val_documents = 0;
@@ -164,7 +164,7 @@ TEST_CASE("the first tokens: exactly so many, then those that are unused, cut wh
   REQUIRE(all.size() == 210);
   const auto begin = all.begin();
   for (const size_t ends_at : {0, 3, 9, 10, 11, 15}) {
-    Cut sets = cut({0, 0, 50, 20}, ends_at);  // within the tenth and the twelfth document
+    Cut sets = cut({0, 0, 50, 20}, ends_at);  // inside the tenth and the twelfth document
     CHECK(sets.val == std::vector<int32_t>(begin, begin + 50));
     CHECK(sets.train == std::vector<int32_t>(begin + 70, all.end()));
     CHECK(sets.val_documents == 10);

@@ -1,4 +1,4 @@
-// A step of training takes no memory beside the operations of its backend.
+// A training step allocates no memory outside the operations of its backend.
 
 #include "catch.h"
 #include "dist/backends.h"
@@ -13,7 +13,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// How often the third to eighth step of a run take memory, results included.
+/// Counts the allocations in the third to eighth step of a run, including results.
 int64_t allocations_of_later_steps(const RunConfig& config) {
   NullBackend backend;
   const auto communicator = make_single_communicator();
@@ -54,7 +54,7 @@ TEST_CASE("events take no memory once the longest was written") {
     events.write_histogram(step, "prior/theta_alpha", ramp);
     events.write_histogram(step, "prior/theta_alpha", equal);
   };
-  write(kMaxSteps);  // no step takes more bytes
+  write(kMaxSteps);  // a step takes at most this many bytes
   const int64_t before = allocations();
   for (int64_t step = 1; step < 100; ++step) write(step);
   CHECK(allocations() == before);

@@ -1,5 +1,5 @@
 #pragma once
-// What a process may not do, for tests that root runs.
+// Restricts a process to ordinary permissions, for tests that run as root.
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 namespace bamtrain::testing {
 
-/// While it lives, permissions bind this process even where root runs the tests.
+/// During its lifetime, permissions apply to this process even if the tests run as root.
 class BoundByPermissions {
  public:
   BoundByPermissions() : root_(geteuid() == 0), bound_(!root_ || seteuid(kNobody) == 0) {}
@@ -16,7 +16,7 @@ class BoundByPermissions {
   }
   BoundByPermissions(const BoundByPermissions&) = delete;
   BoundByPermissions& operator=(const BoundByPermissions&) = delete;
-  /// false: there is no other user to become.
+  /// False: there is no other user to switch to.
   explicit operator bool() const { return bound_; }
 
  private:

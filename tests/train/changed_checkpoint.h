@@ -1,5 +1,5 @@
 #pragma once
-// Checkpoints whose weights a test has chosen.
+// Checkpoints with weights that a test chooses.
 
 #include <algorithm>
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace bamtrain::testing {
 
-/// The checkpoint's copy, in a new folder, after `change(name, values, count)` of each tensor,
-/// those of the optimizer too.
+/// Copies the checkpoint to a new folder after calling `change(name, values, count)` on each
+/// tensor, including those of the optimizer.
 inline std::string with_changes(
     const std::string& checkpoint, const std::string& folder,
     const std::function<void(const std::string&, float*, size_t)>& change) {
@@ -37,7 +37,7 @@ inline std::string with_changes(
   return folder + "/" + checkpoint_name(original.step);
 }
 
-/// The same, in which every element of `tensor` is `value`.
+/// The same, with every element of `tensor` set to `value`.
 inline std::string with_constant(const std::string& checkpoint, const std::string& folder,
                                  const std::string& tensor, float value) {
   return with_changes(checkpoint, folder,

@@ -31,8 +31,8 @@ ModelConfig tiny_bam() {
   return c;
 }
 
-/// One step with gradients 0 moves exactly what decays; with gradients 1 (AdamW's first step has
-/// size lr) everything trained by its own rate.
+/// A step with gradients 0 moves exactly the parameters with weight decay. With gradients 1,
+/// AdamW's first step has size lr and moves every trained parameter by its own rate.
 struct Fixture {
   ModelConfig config;
   ParameterLayout layout{config, 16};
@@ -78,7 +78,7 @@ TEST_CASE("matrices and embeddings decay; norms, biases, priors and scales do no
 
 TEST_CASE("of a prior and a scale decay the parameters that the text of their option names") {
   using Names = std::vector<std::string>;
-  // Parameters of the mechanism, sorted: those that decay, or those that do not.
+  // The mechanism's parameters, sorted: those with weight decay, or those without.
   const auto of_mechanism = [](const ModelConfig& c, bool decay) {
     Names names;
     const ParameterLayout layout(c, 16);
@@ -90,7 +90,7 @@ TEST_CASE("of a prior and a scale decay the parameters that the text of their op
     return names;
   };
   const auto decaying = [&](const ModelConfig& c) { return of_mechanism(c, true); };
-  // Those of `all` that are words of the text.
+  // Those of `all` that occur as words in the text.
   const auto named_in = [](const std::string& text, const Names& all) {
     Names words = {""}, found;
     for (const char c : text) {
@@ -208,7 +208,7 @@ TEST_CASE(
   for (const char* kernel : {"logarithmic", "power"}) {
     ModelConfig c = tiny_bam();
     c.width = 32;
-    c.heads = c.kv_heads = 16;  // a vector per head fills its place: nothing lies between them
+    c.heads = c.kv_heads = 16;  // the vectors of all heads fill their space without gaps
     PriorChoice kerple = default_prior("kerple");
     kerple.options.set("kernel", std::string(kernel));
     c.attention.prior = kerple;
@@ -245,7 +245,7 @@ TEST_CASE("a multiplier for nothing in the model is an error that names it") {
 
 TEST_CASE("the gradients' norm is brought to the limit before a step") {
   OptimizerConfig o;
-  o.name = OptimizerKind::radam;  // its first steps go along the gradient
+  o.name = OptimizerKind::radam;  // its first steps follow the gradient
   o.lr = 1;
   o.beta1 = 0;
   o.weight_decay = 0;

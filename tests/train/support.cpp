@@ -41,7 +41,7 @@ std::string read_text(const std::string& path) {
 
 namespace {
 
-/// Starts the program with its output in a pipe; returns its process id and the pipe's end.
+/// Starts the program with its output in a pipe; returns its process id and the pipe's read end.
 std::pair<pid_t, int> start(const std::vector<std::string>& command,
                             const Environment& environment) {
   int pipe_ends[2];
@@ -62,7 +62,8 @@ std::pair<pid_t, int> start(const std::vector<std::string>& command,
   }
   for (const std::string& s : environment) envp.push_back(const_cast<char*>(s.c_str()));
   envp.push_back(nullptr);
-  // Started under nohup, or in the background of a script, the tests themselves ignore some.
+  // Under nohup, or in the background of a script, the tests themselves start with some signals
+  // ignored.
   sigset_t obeyed;
   sigemptyset(&obeyed);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&obeyed, signal);
@@ -136,8 +137,8 @@ std::vector<std::string> mpirun_command(int processes, const std::vector<std::st
 
 Environment threads(int n) {
   return {"OMP_NUM_THREADS=" + std::to_string(n),
-          // Runs as root in containers, more processes than cores, no network needed: Open MPI 4
-          // reads the OMPI variables, Open MPI 5 those of PRTE.
+          // For root in containers, with more processes than cores and without a network. Open MPI
+          // 4 reads the OMPI variables, Open MPI 5 those of PRTE.
           "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
           "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
           "OMPI_MCA_btl_vader_single_copy_mechanism=none", "PRTE_ALLOW_RUN_AS_ROOT=1",

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of whole runs share: synthetic shards, configs, child processes.
+// Shared code of the tests of whole runs: synthetic shards, configs, child processes.
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ struct Manifest;
 
 namespace bamtrain::testing {
 
-/// A folder of its own, removed at the end of the test.
+/// A temporary folder, removed at the end of the test.
 class Workplace {
  public:
   Workplace();
@@ -25,7 +25,7 @@ class Workplace {
   std::string folder_;
 };
 
-/// The whole of a file, which must be there.
+/// The content of a file, which must exist.
 std::string read_text(const std::string& path);
 
 struct Outcome {
@@ -39,12 +39,12 @@ using Environment = std::vector<std::string>;
 /// Runs a program to its end.
 Outcome run(const std::vector<std::string>& command, const Environment& environment = {});
 
-/// Runs a program, calls `action` with its process id as soon as its output contains `marker`, and
+/// Runs a program. Calls `action` with its process id as soon as its output contains `marker`, then
 /// waits for its end.
 Outcome run_and(const std::vector<std::string>& command, const std::string& marker,
                 const std::function<void(int)>& action, const Environment& environment = {});
 
-/// The program under test, and mpirun before it with one thread per process.
+/// The program under test; and mpirun in front of it, with one thread per process.
 std::string bamtrain_program();
 std::vector<std::string> bamtrain_command(const std::string& config,
                                           const std::vector<std::string>& overrides = {});
@@ -53,30 +53,30 @@ Environment threads(int n);
 bool have_mpi();
 
 /// Writes a shard of `tokens` ids below `vocab`: noisy repetitions, so that a small model learns.
-/// Every 50th token or so is document_start = 1.
+/// About every 50th token is document_start = 1.
 void write_shard(const std::string& path, int64_t tokens, int64_t vocab, uint64_t seed);
 
-/// Writes and returns a manifest of the workplace's one training shard that names `tokenizer`.
+/// Writes and returns a manifest of the workplace's single training shard, for the tokenizer
+/// `tokenizer`.
 Manifest write_training_manifest(const Workplace& w, char tokenizer);
 
-/// A run that trains in a second or two: shards in the workplace, a bam + ssmax model, 8 steps of
-/// 4 lanes. Tests change keys of the returned object.
+/// A run that trains in a second or two: shards in the workplace, a bam + ssmax model, 8 steps of 4
+/// lanes. Tests change keys of the returned object.
 nlohmann::json small_run(const Workplace& w);
-/// Writes it to the workplace and returns its path.
+/// Writes the config to the workplace and returns its path.
 std::string write_config(const Workplace& w, const std::string& name, const nlohmann::json& config);
 
-/// Trains by this config, as run.json, to the end of the run.
+/// Trains this config, as run.json, to the end of the run.
 Outcome run_config(const Workplace& w, const nlohmann::json& config,
                    const std::vector<std::string>& overrides = {}, int threads_of_each = 2);
-/// Likewise, as OUT.json, into w.path(out).
+/// The same, as OUT.json, into w.path(out).
 Outcome run_config_into(const Workplace& w, nlohmann::json config, const std::string& out,
                         const std::vector<std::string>& overrides = {}, int processes = 1,
                         int threads_of_each = 1);
 
-/// SHA-256 of model.safetensors and of optimizer.safetensors of a checkpoint, joined.
+/// SHA-256 of a checkpoint's model.safetensors and of its optimizer.safetensors, joined.
 std::string digest(const std::string& checkpoint);
-/// Replaces state.json of a checkpoint by its text after `change`, and what the manifest says of
-/// it.
+/// Replaces a checkpoint's state.json by its content after `change`, and updates the manifest.
 void forge_state(const std::string& checkpoint, const std::function<void(nlohmann::json&)>& change);
 /// The lines of OUT/metrics.jsonl, without their crc.
 std::vector<nlohmann::json> read_metrics(const std::string& out_dir);

@@ -1,5 +1,5 @@
 #pragma once
-// A run on text, with its tokenizer, for the tests of what a model writes.
+// A run on text and its tokenizer, for tests of generated text.
 
 #include <filesystem>
 #include <fstream>
@@ -13,8 +13,8 @@
 
 namespace bamtrain::testing {
 
-/// text.txt, a tokenizer of 500 pieces, its shards in data/train and data/val, and the config of a
-/// run on them that trains in a second; the model has more ids than the tokenizer.
+/// text.txt, a tokenizer of 500 entries, its shards in data/train and data/val, and the config of a
+/// run on them that trains in a second. The model has more ids than the tokenizer.
 struct TextRun {
   Workplace w;
   std::string tokenizer = w.path("tokenizer.model");

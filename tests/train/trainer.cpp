@@ -1,4 +1,4 @@
-// Steps that are read late; what a validation pass gives.
+// Steps whose results are read later, and what a validation pass returns.
 
 #include "train/trainer.h"
 
@@ -34,7 +34,7 @@ struct Training {
     const auto all = trainer.finish_steps(*alone);
     return {all.begin(), all.end()};
   }
-  /// All parameters and moments.
+  /// All parameters and the optimizer state.
   std::vector<float> state() {
     std::vector<float> all;
     for (const Tensor& t : {trainer.master_weights(), trainer.optimizer().first_moments(),
@@ -86,7 +86,7 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
   CHECK(one.clusters == 1);
   CHECK(one.count == 64);
   CHECK_FALSE(one.error.has_value());
-  // The losses of the sequences, of one size: sums by differences of the passes.
+  // The losses of the sequences, which have equal lengths, from differences between the passes.
   const double a = one.mean, b = 2 * two.mean - a, c = 3 * three.mean - a - b, m = three.mean;
   CHECK(two.error.value() == Approx(std::fabs(a - b) / 2).epsilon(1e-9));
   const double squares = (a - m) * (a - m) + (b - m) * (b - m) + (c - m) * (c - m);
@@ -127,7 +127,7 @@ TEST_CASE("a validation loss is the mean over the windows of the pass, each by i
     }
     CHECK(loss.clusters == expected);
     CHECK(loss.count == expected * T);
-    // fp32 products of a batch and of one window are added up in other orders.
+    // fp32 products of a batch and of a single window add in different orders.
     CHECK(loss.mean == Approx(sum / static_cast<double>(expected * T)).epsilon(1e-6));
   }
 }
@@ -137,7 +137,7 @@ TEST_CASE("a step's loss and gradient do not depend on how its windows are cut i
   RunConfig config = small_train_run(w);
   config.model.attention.scale = ScaleChoice(*find_scale("none"));
   config.optimizer.lr_multipliers.clear();
-  // Positions are a window's own.
+  // Positions count within each window.
   config.model.attention.prior = PriorChoice(*find_prior("rope"));
   config.model.attention.prior.pattern[0].options.set("randomized", true);
   const auto first_steps = [&](int64_t micro_batch, int64_t lanes) {
@@ -189,7 +189,7 @@ TEST_CASE("a pass says of attention what the rows of its first sequences are") {
       CHECK(means.nonzero_blocks[l] == std::vector<double>(4, 1.0));
     }
   }
-  // Two sequences of one batch, then one of the next.
+  // Two sequences in one batch, then one in the next.
   CHECK(one.entropy[1] != two.entropy[1]);
   CHECK(two.entropy[1] != three.entropy[1]);
 }
@@ -224,7 +224,7 @@ TEST_CASE("a step moves parameters by its own learning rate") {
   const std::vector<float> before = t.state();
   t.start(0);
   CHECK(t.finish()[0].lr == config.optimizer.lr / 4);
-  // Adam's first step: its moments' ratio is 1, up to eps beside the gradient.
+  // Adam's first step: the ratio of its moments is 1, up to eps relative to the gradient.
   float furthest = 0;
   const std::vector<float> after = t.state();
   for (int64_t i = 0; i < t.trainer.master_weights().size(); ++i) {
@@ -263,7 +263,7 @@ TEST_CASE("no step changes anything from the first whose gradients are not finit
   RunConfig config = small_train_run(w);
   config.optimizer.lr = 1e30;
   config.optimizer.clip = 0;
-  // The number of the first bad step, and what the steps before it left.
+  // The number of the first bad step, and the state after the steps before it.
   Training soon(config);
   int64_t bad = 0;
   std::vector<float> before;
