@@ -70,7 +70,7 @@ std::vector<std::string> names_of(const std::vector<Info>& all) {
   return names;
 }
 
-/// Requires: `name` is a prior, or a mix over one.
+/// REQUIRES: `name` is a prior, or a mix over one.
 std::string prior_setting(const std::string& name) {
   const std::string over = " over ";
   const size_t at = name.find(over);

@@ -7,7 +7,7 @@
 
 namespace bamtrain::bench {
 
-/// The median; for an even count the mean of the middle two. Requires: at least one value.
+/// The median; for an even count the mean of the middle two. REQUIRES: at least one value.
 inline double median(std::vector<double> x) {
   require(!x.empty(), "at least one value to take the median of");
   std::sort(x.begin(), x.end());

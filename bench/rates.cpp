@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kCopyBytes = int64_t{512} << 20;
 
-/// A store through the caches reads its line first: three transfers instead of two. Requires:
+/// A store through the caches reads its line first: three transfers instead of two. REQUIRES:
 /// addresses and size are multiples of 16.
 void copy_past_caches(char* to, const char* from, int64_t bytes) {
 #if defined(__x86_64__)

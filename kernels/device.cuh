@@ -186,7 +186,7 @@ BAMTRAIN_DEVICE uint32_t pack_bf16(float low, float high) {
   return packed;
 }
 
-/// to[0] = x, to[1] = y in one access to global memory. Requires: `to` is aligned to 8 bytes.
+/// to[0] = x, to[1] = y in one access to global memory. REQUIRES: `to` is aligned to 8 bytes.
 BAMTRAIN_DEVICE void store_two(float* to, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(x),
                "f"(y)

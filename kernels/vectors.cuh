@@ -15,7 +15,7 @@ struct alignas(16) Words {
   uint32_t w[4];
 };
 
-/// Requires: `from` is aligned to 16 bytes, here and below.
+/// REQUIRES: `from` is aligned to 16 bytes, here and below.
 BAMTRAIN_DEVICE void load_vector(float (&x)[4], const float* from) {
   const Words v = *reinterpret_cast<const Words*>(from);
   BAMTRAIN_UNROLL

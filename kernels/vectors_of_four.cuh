@@ -10,7 +10,7 @@ struct alignas(8) HalfWords {
   uint32_t w[2];
 };
 
-/// Requires: `to` is aligned to 16 bytes, or 8 for bf16.
+/// REQUIRES: `to` is aligned to 16 bytes, or 8 for bf16.
 BAMTRAIN_DEVICE void store_four(float* to, const float (&x)[4]) { store_vector(to, x); }
 BAMTRAIN_DEVICE void store_four(bf16* to, const float (&x)[4]) {
   *reinterpret_cast<HalfWords*>(to) = {

@@ -43,7 +43,7 @@ struct WorkspaceShape {
   int64_t mix_hidden = 0;        // HeadMix::hidden, maximum over layers; 0: no layer mixes heads
   bool all_mixed = false;        // whether every layer mixes heads
   bool bidirectional = false;    // whether Attention::last_key is set
-  // Whether attention takes the general path; optional with softmax. Requires: true with any other
+  // Whether attention takes the general path; optional with softmax. REQUIRES: true with any other
   // normalizer.
   bool general_attention = false;
   bool stick_breaking = false;        // whether stick-breaking is a normalizer in use
@@ -167,14 +167,14 @@ class Backend {
                                   const AttentionSaved& saved, const Attention& a) = 0;
 
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij in nats. p_i is the softmax of the logits that row i
-  /// of `a` sees, whatever its normalizer; the entropy scale reads this. Requires: no scale. v is
+  /// of `a` sees, whatever its normalizer; the entropy scale reads this. REQUIRES: no scale. v is
   /// not read.
   virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights of the
   /// forward pass of `a`, scale and normalizer included. Weights that do not sum to 1 are not
   /// renormalized. nonzero_keys (B, H, T) P: the number of keys with weight. Underflowed weights
   /// count: softmax gives weight to every visible key, stick-breaking to all but the row's own.
-  /// saved: as the forward pass left it. v is not read. Requires: no past;
+  /// saved: as the forward pass left it. v is not read. REQUIRES: no past;
   /// WorkspaceShape::attention_statistics.
   virtual void attention_statistics(Tensor entropy, Tensor nonzero_keys,
                                     const AttentionSaved& saved, const Attention& a) = 0;
@@ -197,7 +197,7 @@ class Backend {
   /// factor (1) f64 = scale * min(1, clip / (scale * sqrt(squared_norm))), or scale if clip is 0.
   /// squared_norm (1) f64 is that of gradients not yet multiplied by scale. NaN if the norm is not
   /// finite or factor was already NaN: after a failed step, no step updates parameters. scale (1)
-  /// f64. Requires: scale > 0.
+  /// f64. REQUIRES: scale > 0.
   virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) = 0;
   /// Updates weights, m, v (n) P from factor * gradients (n) P. rounded (n) bf16 (or P on a host
   /// backend) = the new weights; may be empty. factor (1) f64; empty: 1; NaN: nothing is written.

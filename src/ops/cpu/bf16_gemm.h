@@ -11,7 +11,7 @@ namespace bamtrain {
 
 /// C (M, N), A (M, K), B (K, N). A has contiguous rows of bf16. B is stored in pairs: its rows 2k
 /// and 2k + 1 are interleaved by column into one row of 2N elements. Leading dimensions count
-/// elements of A and C, pairs of B. Requires: M and N are multiples of 16, K of 32.
+/// elements of A and C, pairs of B. REQUIRES: M and N are multiples of 16, K of 32.
 struct Bf16Shape {
   int64_t M, N, K;
   int64_t lda, ldb, ldc;
@@ -26,7 +26,7 @@ struct Bf16Gemm {
   void (*end)();
   /// C = A B
   void (*multiply)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
-  /// C += (A + A') B, where A' is stored in the K columns after A. Requires: K is a multiple of 64.
+  /// C += (A + A') B, where A' is stored in the K columns after A. REQUIRES: K is a multiple of 64.
   void (*add_in_two)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
   /// Rows that attention multiplies at a time, between other work.
   int64_t rows_at_once;

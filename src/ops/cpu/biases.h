@@ -12,7 +12,7 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// Calls f.template operator()<Stage>() for the bias of `a`. Requires: it does not read queries and
+/// Calls f.template operator()<Stage>() for the bias of `a`. REQUIRES: it does not read queries and
 /// keys.
 template <class F>
 inline void dispatch_bias(const Attention& a, F&& f) {

@@ -70,7 +70,7 @@ inline void columns(int64_t M, int64_t K, Operand a, const float* b, int64_t ldb
   }
 }
 
-/// C (M, N) = or += A (M, K) B (K, N). Requires: N a multiple of simd::kWidth.
+/// C (M, N) = or += A (M, K) B (K, N). REQUIRES: N a multiple of simd::kWidth.
 template <bool kAccumulate>
 inline void product(int64_t M, int64_t N, int64_t K, Operand a, const float* b, int64_t ldb,
                     float* c, int64_t ldc) {

@@ -147,7 +147,7 @@ class Call {
     }
   }
 
-  /// `scratch` grows to the size that the product needs. Requires: no other thread uses it.
+  /// `scratch` grows to the size that the product needs. REQUIRES: no other thread uses it.
   void execute(void* c, void* a, void* b, const float* bias, Scratch& scratch) {
     if (scratch.size() < scratch_lines_) scratch.resize(scratch_lines_);
     a_.set_data_handle(a);
@@ -286,7 +286,7 @@ struct Matmul::Cache {
   std::vector<Thread> threads;
   uint64_t round = 0;  // number of the run_slice call; another call's operands may have changed
 
-  /// Requires: outside parallel regions.
+  /// REQUIRES: outside parallel regions.
   Product& get(const Shape& s) {
     auto it = products.find(s);
     if (it == products.end()) {

@@ -24,7 +24,7 @@ int cuda_devices();
 std::unique_ptr<Backend> make_cuda_backend(int index, bool tf32 = false);
 
 /// The same without a device, to plan the memory of a run: every plan fits, and nothing is
-/// allocated. Requires: only plan() and memory() are called.
+/// allocated. REQUIRES: only plan() and memory() are called.
 std::unique_ptr<Backend> make_cuda_plan();
 
 }  // namespace bamtrain

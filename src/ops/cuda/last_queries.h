@@ -15,7 +15,7 @@ class LastQueries {
   /// Registers nothing without incremental decoding.
   void plan(Arena& arena, const WorkspaceShape& w);
 
-  /// Changes `in`, filled from `a`, to what kernels read. Requires: a.past() > 0.
+  /// Changes `in`, filled from `a`, to what kernels read. REQUIRES: a.past() > 0.
   template <class A>
   void attach(kernels::AttentionInputs<A>& in, const Attention& a, device::Stream stream) const;
   /// Where kernels write per-query results.

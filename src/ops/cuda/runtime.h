@@ -76,7 +76,7 @@ class CapturedGraph {
   void end(Stream stream);
   /// Replaces end() if the work failed.
   void give_up(Stream stream);
-  /// Requires: begin and end.
+  /// REQUIRES: begin and end.
   void replay(Stream stream) const;
 
  private:

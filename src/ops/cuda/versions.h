@@ -6,7 +6,7 @@
 
 namespace bamtrain {
 
-/// The name of the current device ("NVIDIA H200"). Requires: a CUDA backend.
+/// The name of the current device ("NVIDIA H200"). REQUIRES: a CUDA backend.
 std::string cuda_device_name();
 
 /// Versions as loaded: "CUDA" (the runtime), "CUDA driver" (the newest CUDA that it supports),
