@@ -117,8 +117,9 @@ int main(int argc, char** argv) try {
   }
   fmt::print("fp32 rate    {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());
   fmt::print("forward      {:.2f} ms, {:.1f} %\n", 1e3 * f, 200 * flops / f / rate);
-  fmt::print("backward     {:.2f} ms, {:.1f} % (5 products), {:.1f} % (4, logits not anew)\n",
-             1e3 * b, 500 * flops / b / rate, 400 * flops / b / rate);
+  fmt::print(
+      "backward     {:.2f} ms, {:.1f} % (5 products), {:.1f} % (4, without recomputing logits)\n",
+      1e3 * b, 500 * flops / b / rate, 400 * flops / b / rate);
   fmt::print("both         {:.2f} ms, {:.1f} % (7 products), {:.1f} % (6, as bench/step counts)\n",
              1e3 * (f + b), 700 * flops / (f + b) / rate, 600 * flops / (f + b) / rate);
   return 0;

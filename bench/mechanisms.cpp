@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "commands/backend.h"
-#include "core/closest_match.h"
+#include "core/faults.h"
 #include "core/ignore_index.h"
 #include "core/parallel.h"
 #include "core/wait_policy.h"
@@ -79,10 +79,9 @@ std::string prior_setting(const std::string& name) {
   const bool known = find_prior(base) && (mix.empty() || find_mix(mix));
   if (!known) {
     const bool bad_base = !find_prior(base);
-    throw Error(ExitCode::usage, "--mechanisms", bad_base ? "a prior" : "a mix over a prior", name,
-                did_you_mean(bad_base ? base : mix,
-                             bad_base ? names_of(all_priors()) : names_of(all_mixes()),
-                             "bamtrain help config names them"));
+    throw unknown_name(ExitCode::usage, "--mechanisms", bad_base ? "prior" : "mix",
+                       bad_base ? base : mix,
+                       bad_base ? names_of(all_priors()) : names_of(all_mixes()));
   }
   if (mix.empty()) return chosen("prior", base);
   return fmt::format("model.attention.prior={{\"name\":\"{}\",\"base\":{{\"name\":\"{}\"}}}}", mix,
@@ -105,8 +104,7 @@ Mechanism mechanism_named(const std::string& name) {
       std::vector<std::string> known = names_of(all_scales());
       const std::vector<std::string> normalizers = names_of(all_normalizers());
       known.insert(known.end(), normalizers.begin(), normalizers.end());
-      throw Error(ExitCode::usage, "--mechanisms", "a scale or a normalizer behind +", words[n],
-                  did_you_mean(words[n], known, "bamtrain help config names them"));
+      throw unknown_name(ExitCode::usage, "--mechanisms", "scale or normalizer", words[n], known);
     }
   }
   return {name,

@@ -228,7 +228,7 @@ std::string ProfiledBackend::table(double seconds, int64_t steps, const Limits& 
   }
   out += fmt::format("{:<24} {:>8.2f} {:>6.1f}%\n", "outside the backend",
                      (seconds - accounted) * per_step, 100 * (seconds - accounted) / seconds);
-  out += "attention counts 7 products, 5 of them backward: the logits are computed anew there\n";
+  out += "attention counts 7 products, 5 of them backward: the logits are recomputed there\n";
   return out;
 }
 

@@ -75,8 +75,9 @@ bool begins_skippable_frame(std::string_view start) {
 
 void refuse_binary(const std::string& path, std::string_view start) {
   const auto refuse = [&](const char* name, const char* command) {
-    throw Error(ExitCode::data, path, "text or JSON lines, plain or compressed by zstd, xz or gzip",
-                name, filled(command, path == "-" ? "FILE" : path));
+    throw Error(ExitCode::data, path,
+                "text or JSON lines, plain or compressed with zstd, xz or gzip", name,
+                filled(command, path == "-" ? "FILE" : path));
   };
   if (begins_bzip2(start)) refuse("bzip2", "bzcat IN >BARE");
   if (begins_skippable_frame(start) && !begins_zstd(path, start)) {

@@ -51,14 +51,14 @@ void DocumentSpill::for_each(const std::function<void(const Record&)>& f) {
   for (int64_t at = 0; at < file_.bytes();) {
     Header header;
     if (file_.bytes() - at < kHeaderBytes) {
-      throw Error(ExitCode::data, file_.path(), "whole documents", "the end within one",
-                  "remove the folder, and begin anew");
+      throw Error::fault(ExitCode::data, file_.path(), "ends inside a document",
+                         "remove the folder, and start over");
     }
     file_.read(at, header.data(), kHeaderBytes);
     at += kHeaderBytes;
     if (header[1] > static_cast<uint64_t>((file_.bytes() - at) / width_)) {
-      throw Error(ExitCode::data, file_.path(), "whole documents", "one past the end",
-                  "remove the folder, and begin anew");
+      throw Error::fault(ExitCode::data, file_.path(), "a document reaches past the end",
+                         "remove the folder, and start over");
     }
     const auto length = static_cast<int64_t>(header[1]);
     f({header[0], at, length});

@@ -9,6 +9,7 @@
 
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/json.h"
 #include "core/utf8.h"
 #include "data_tools/json_extensions.h"
@@ -40,10 +41,10 @@ std::string offset_of_byte(const RawDocument& raw, size_t at) {
 Error bad_utf8(const RawDocument& raw, const std::string& path, DocumentKind kind, size_t at) {
   static const char* digits = "0123456789ABCDEF";
   const auto byte = static_cast<unsigned char>(raw.text[at]);
-  return Error(ExitCode::data, place_of_byte(raw, path, kind, at), "text in UTF-8",
-               std::string("the byte 0x") + digits[byte >> 4] + digits[byte & 15] + " at " +
-                   offset_of_byte(raw, at),
-               "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
+  return Error::fault(ExitCode::data, place_of_byte(raw, path, kind, at),
+                      std::string("not valid UTF-8: byte 0x") + digits[byte >> 4] +
+                          digits[byte & 15] + " at " + offset_of_byte(raw, at),
+                      "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
 }
 
 /// Throws Error for a NUL byte. Text has none; binary files and UTF-16 usually have one within the
@@ -51,9 +52,9 @@ Error bad_utf8(const RawDocument& raw, const std::string& path, DocumentKind kin
 void refuse_nul(const RawDocument& raw, const std::string& path, DocumentKind kind) {
   const size_t at = raw.text.find('\0');
   if (at == std::string::npos) return;
-  throw Error(ExitCode::data, place_of_byte(raw, path, kind, at), "plain text",
-              "a NUL byte at " + offset_of_byte(raw, at),
-              "give text: `file` may tell what this is; tr -d '\\000' removes NUL bytes");
+  throw Error::fault(ExitCode::data, place_of_byte(raw, path, kind, at),
+                     "not text: NUL byte at " + offset_of_byte(raw, at),
+                     "`file` may tell the format; tr -d '\\000' removes NUL bytes");
 }
 
 /// Bytes of `text` in invalid sequences; the first one is at `at`.
@@ -91,22 +92,23 @@ std::string json_field(RawDocument& raw, const std::string& path, const std::str
   if (it == object.end()) {
     std::string names;
     for (const auto& item : object.items()) names += (names.empty() ? "" : ", ") + item.key();
-    throw bad_line(path, raw.line, "a field \"" + field + "\"",
-                   names.empty() ? "no field" : "only " + abbreviate(names, 240),
-                   "name the right one by --field");
+    throw missing(ExitCode::data,
+                  path + ":" + std::to_string(raw.line) + ": field \"" + field + "\"",
+                  names.empty() ? "the object is empty" : "found " + abbreviate(names, 240),
+                  "choose the field with --field");
   }
   if (it->is_null()) return "";
   if (!it->is_string()) {
     throw bad_line(path, raw.line, "a string in the field \"" + field + "\"",
                    std::string("a value of type ") + it->type_name(),
-                   "name another field by --field, or remove the line");
+                   "choose another field with --field, or remove the line");
   }
   return std::move(it->get_ref<std::string&>());
 }
 
 Error lone_surrogate(const RawDocument& raw, const std::string& path, size_t at) {
   return bad_line(path + ":" + std::to_string(raw.line), static_cast<int64_t>(at) + 1,
-                  "surrogates of UTF-16 in pairs", "\\" + raw.text.substr(at + 1, 5) + " alone",
+                  "UTF-16 surrogates in pairs", "\\" + raw.text.substr(at + 1, 5) + " alone",
                   "repair or remove the line, or choose --invalid-utf8 replace or skip");
 }
 
@@ -169,11 +171,11 @@ void require_mostly_utf8(const TextCounts& counts, int64_t bytes) {
   constexpr int64_t kFew = 64 << 10;
   if (bytes < kFew || counts.invalid_bytes <= bytes / 10) return;
   throw Error(
-      ExitCode::data, counts.first_invalid, "text, of which at most 10 % of the bytes are no UTF-8",
+      ExitCode::data, counts.first_invalid, "at most 10 % of bytes that are not valid UTF-8",
       fmt::format("{:.1f} % of the {} bytes read so far, from here on",
                   100 * static_cast<double>(counts.invalid_bytes) / static_cast<double>(bytes),
                   bytes),
-      "decompress or convert the inputs: `file` may tell what they are");
+      "decompress or convert the inputs: `file` may tell their format");
 }
 
 }  // namespace bamtrain

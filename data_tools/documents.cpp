@@ -30,18 +30,21 @@ DocumentKind document_kind_of(const std::string& path, const std::string& format
   if (jsonl || kind == DocumentKind::jsonl) {
     if (!format.empty() && !jsonl) {
       throw Error(ExitCode::usage, "--format", "jsonl with --document jsonl", format,
-                  "drop one of the two");
+                  "remove one of the two");
     }
     return DocumentKind::jsonl;
   }
   if (!txt) {
-    throw Error(ExitCode::usage, path, "a name in .txt or .jsonl (then perhaps .zst, .xz or .gz)",
-                path == kStandardInput ? "standard input" : "another name",
-                "say what it holds: --format txt or --format jsonl");
+    throw Error::fault(ExitCode::usage, path,
+                       path == kStandardInput
+                           ? "unknown format of standard input"
+                           : "unknown format: the name does not end with .txt or .jsonl, "
+                             "compressed or not (.zst, .xz, .gz)",
+                       "give --format txt or --format jsonl");
   }
   if (!kind) {
-    throw Error(ExitCode::usage, path, "a kind of document for plain text", "no --document",
-                "add --document line, file, blank-line or wikitext");
+    throw Error::fault(ExitCode::usage, path, "plain text needs --document",
+                       "add --document line, file, blank-line or wikitext");
   }
   return *kind;
 }
@@ -115,9 +118,9 @@ bool DocumentReader::next_line(RawDocument* document) {
 
 void DocumentReader::append(std::string_view text, RawDocument* document) const {
   if (static_cast<int64_t>(document->text.size() + text.size()) > max_bytes_) {
-    throw Error(ExitCode::data, path() + ":" + std::to_string(document->line),
-                "a document of at most " + std::to_string(max_bytes_) + " bytes", "a longer one",
-                "raise --max-document-bytes, or choose another --document");
+    throw Error::fault(ExitCode::data, path() + ":" + std::to_string(document->line),
+                       "document longer than " + std::to_string(max_bytes_) + " bytes",
+                       "raise --max-document-bytes, or choose another --document");
   }
   document->text.append(text);
 }

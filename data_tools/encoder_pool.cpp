@@ -21,8 +21,9 @@ EncoderPool::EncoderPool(const Tokenizer& tokenizer, Options options, int thread
     while (threads_.size() < count) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error& e) {
     close();
-    throw Error(ExitCode::device, "--threads", std::to_string(threads) + " threads",
-                std::string("that one more cannot be started: ") + e.what(), "ask for fewer");
+    throw Error::fault(ExitCode::device, "--threads",
+                       "cannot start " + std::to_string(threads) + " threads: " + e.what(),
+                       "ask for fewer");
   } catch (...) {
     close();
     throw;

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "data_tools/binary_input.h"
 #include "data_tools/interrupt.h"
 
@@ -26,8 +26,10 @@ bool is_parquet(const std::string& path) {
   const std::string_view start(bytes.data(), static_cast<size_t>(file.gcount()));
   if (start.starts_with("PAR1")) return true;
   if (path.ends_with(".parquet")) {
-    throw Error(ExitCode::data, path, "a parquet file, which begins with PAR1",
-                start.empty() ? "an empty file" : "other bytes", "fetch it again");
+    throw Error::fault(
+        ExitCode::data, path,
+        start.empty() ? "empty file" : "not a parquet file: it does not begin with PAR1",
+        "fetch it again");
   }
   refuse_binary(path, start);
   return false;
@@ -39,8 +41,8 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
   const auto& paths = options_.paths;
   require(!paths.empty(), "at least one input");
   if (std::count(paths.begin(), paths.end(), kStandardInput) > 1) {
-    throw Error(ExitCode::usage, "inputs", "standard input once", "\"-\" more than once",
-                "name it once");
+    throw Error::fault(ExitCode::usage, "inputs", "standard input (-) is given twice",
+                       "name it once");
   }
   std::map<std::pair<dev_t, ino_t>, std::string> seen;
   for (const std::string& path : paths) {
@@ -51,14 +53,13 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
       parquet = is_parquet(path);
       const auto [first, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), path);
       if (!is_new) {
-        throw Error(ExitCode::usage, path, "each input once",
-                    "the file of " + first->second + " again", "name it once");
+        throw Error::fault(ExitCode::usage, path, "the same file as " + first->second,
+                           "name it once");
       }
     }
-    if (!there || S_ISDIR(status.st_mode)) {
-      throw Error(ExitCode::io, path, "a readable text file",
-                  there ? "a folder" : std::strerror(errno),
-                  there ? "name the files in it" : "check the path");
+    if (!there) throw system_error(ExitCode::io, path, "read", errno, "check the path");
+    if (S_ISDIR(status.st_mode)) {
+      throw Error(ExitCode::io, path, "a text file", "a folder", "name the files in it");
     }
     kinds_.push_back(parquet ? DocumentKind::row
                              : document_kind_of(path, options_.format, options_.kind));
@@ -88,7 +89,7 @@ void Inputs::skip_to(const Position& position) {
   require(!reader_ && !parquet_ && documents_ == 0, "no document was read");
   if (position.input >= kinds_.size()) {
     throw Error(ExitCode::data, "inputs", "at least " + std::to_string(position.input + 1),
-                std::to_string(kinds_.size()), "begin anew");
+                std::to_string(kinds_.size()), "remove the partial folder, and start over");
   }
   current_ = position.input;
   RawDocument document;
@@ -96,8 +97,8 @@ void Inputs::skip_to(const Position& position) {
     check_interrupt();
     if (!next(&document) || current_ != position.input) {
       throw Error(ExitCode::data, options_.paths[position.input],
-                  std::to_string(position.documents) + " documents, which it had", "fewer of them",
-                  "restore the file, or begin anew");
+                  std::to_string(position.documents) + " documents, as before", "fewer",
+                  "restore the file, or remove the partial folder and start over");
     }
   }
 }

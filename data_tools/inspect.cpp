@@ -76,7 +76,7 @@ std::vector<int32_t> read_slice(const ShardSet& shards, int64_t from, int64_t co
   if (from < 0 || count < 0 || from > shards.tokens() || count > shards.tokens() - from) {
     throw Error(ExitCode::usage, "--from and --count",
                 "tokens within the " + with_commas(shards.tokens()) + " of " + shards.source(),
-                fmt::format("{} from {}", count, from), "ask for fewer, or for others");
+                fmt::format("{} from {}", count, from), "ask for fewer, or start earlier");
   }
   std::vector<int32_t> ids(static_cast<size_t>(count));
   int64_t begin = 0;  // first token of the shard, among all tokens
@@ -163,7 +163,7 @@ void print_documents(const OrderedJson& documents, std::FILE* out) {
   const auto number = [&](const char* key) { return with_commas(documents[key].get<int64_t>()); };
   fmt::print(out, "documents    {}\n", number("count"));
   if (documents["count"] == 0) {
-    fmt::print(out, "             none of the tokens is the one that begins a document\n");
+    fmt::print(out, "             no token is the document start\n");
     return;
   }
   fmt::print(out, "  tokens     min {}, median {}, mean {:.1f}, p90 {}, max {}\n", number("min"),
@@ -188,7 +188,7 @@ void print(const OrderedJson& set, std::FILE* out) {
              with_commas(set["tokens"].get<int64_t>()));
   const OrderedJson& manifest = set["manifest"];
   if (manifest.is_null()) {
-    fmt::print(out, "manifest     none\n");
+    fmt::print(out, "manifest     missing\n");
   } else {
     const OrderedJson& tokenizer = manifest["tokenizer"];
     fmt::print(out, "tokenizer    vocab {}, BOS {}, EOS {}, SHA-256 {}\n",
@@ -216,8 +216,8 @@ void print(const OrderedJson& set, std::FILE* out) {
 void inspect(const InspectOptions& options, std::FILE* out) {
   const std::vector<std::string> sources = shard_sources(options.path);
   if (options.count > 0 && sources.size() > 1) {
-    throw Error(ExitCode::usage, "--count", "one set of shards to show tokens of",
-                sources[0] + " and " + sources[1], "name one of them");
+    throw Error(ExitCode::usage, "--count", "one set of shards", sources[0] + " and " + sources[1],
+                "name one of them");
   }
   OrderedJson sets = OrderedJson::array();
   for (const std::string& source : sources) sets.push_back(describe(source, options));

@@ -47,7 +47,8 @@ Part read_part(const std::string& folder) {
   part.of = o.count("of");
   part.inputs = o.text("inputs");
   part.settings = o.object("settings").value();
-  if (part.number < 1 || part.number > part.of) where.refuse("a part of so many", json.dump());
+  if (part.number < 1 || part.number > part.of)
+    where.refuse("a part number from 1 to the number of parts", json.dump());
   return part;
 }
 
@@ -59,14 +60,14 @@ std::vector<Part> ordered_parts(const std::vector<std::string>& folders) {
   for (const Part& part : parts) {
     const auto refuse = [&](const std::string& expected, const std::string& found) {
       throw Error(ExitCode::data, part.folder, expected, found,
-                  "join all parts of one call, each made by the same command but for --part");
+                  "join all parts of one call, made by commands that differ in --part only");
     };
     const auto name = [](const Part& p) {
       return p.of == 0 ? std::string("no part") : fmt::format("part {} of {}", p.number, p.of);
     };
-    if (part.of != of) refuse("with " + parts.front().folder + " one of its parts", name(part));
+    if (part.of != of) refuse("a part of the same set as " + parts.front().folder, name(part));
     if (part.inputs != parts.front().inputs) {
-      refuse("a part of the same files as " + parts.front().folder, "one of others");
+      refuse("a part of the same files as " + parts.front().folder, "a part of other files");
     }
     for (const auto& item : parts.front().settings.items()) {
       const auto it = part.settings.find(item.key());
@@ -82,8 +83,10 @@ std::vector<Part> ordered_parts(const std::vector<std::string>& folders) {
     const auto count = std::count_if(parts.begin(), parts.end(),
                                      [&](const Part& part) { return part.number == number; });
     if (count != 1) {
-      throw Error(ExitCode::data, "inputs", fmt::format("part {} of {} once", number, of),
-                  fmt::format("it {} times", count), "give each part once");
+      throw Error::fault(ExitCode::data, "inputs",
+                         fmt::format("part {} of {} is {}", number, of,
+                                     count == 0 ? "missing" : fmt::format("given {} times", count)),
+                         "give each part once");
     }
   }
   return parts;
@@ -107,7 +110,7 @@ class JoinedSet {
         m.document_start != manifest_.document_start) {
       throw Error(ExitCode::data, folder,
                   "the tokenizer of " + first_ + ", SHA-256 " + manifest_.tokenizer_sha256,
-                  m.tokenizer_sha256, "join sets of one tokenizer");
+                  m.tokenizer_sha256, "join sets of the same tokenizer");
     }
     for (const Manifest::ShardEntry& entry : m.shards) add_shard(folder + "/" + entry.file, entry);
   }
@@ -122,7 +125,8 @@ class JoinedSet {
   void add_shard(const std::string& path, const Manifest::ShardEntry& entry) {
     check_interrupt();
     if (const int64_t tokens = Shard::open(path).tokens(); tokens != entry.tokens) {
-      throw Error(ExitCode::data, path, std::to_string(entry.tokens) + " tokens as in its manifest",
+      throw Error(ExitCode::data, path,
+                  std::to_string(entry.tokens) + " tokens, as in its manifest",
                   std::to_string(tokens), "tokenize this part again");
     }
     Manifest::ShardEntry joined = entry;
@@ -138,7 +142,7 @@ class JoinedSet {
     fs::create_hard_link(from, to, reason);
     if (!reason) return;
     if (!std::exchange(copies_, true)) {
-      print_message(log_, "copies shards, which cannot be linked to: " + reason.message());
+      print_message(log_, "copying shards, since they cannot be linked: " + reason.message());
     }
     constexpr int64_t kPiece = int64_t{1} << 20;
     const InputFile source(from, ExitCode::io, "check permissions and the disk");
@@ -174,11 +178,11 @@ void check_places(const JoinOptions& options) {
   for (const std::string& input : options.inputs) {
     const std::string place = fs::weakly_canonical(input).string();
     const auto [first, is_new] = seen.emplace(place, input);
-    if (!is_new) refuse("inputs", "each set once", first->second + " again", "name it once");
+    if (!is_new) refuse("inputs", "each set once", first->second + " twice", "name it once");
   }
   for (fs::path place = fs::weakly_canonical(options.output);; place = place.parent_path()) {
     if (const auto at = seen.find(place.string()); at != seen.end()) {
-      refuse("--output", "a folder beside the inputs", "one in " + at->second, "name another");
+      refuse("--output", "a folder outside the inputs", "one inside " + at->second, "name another");
     }
     if (place == place.parent_path()) break;
   }
@@ -198,8 +202,10 @@ JoinReport join(const JoinOptions& options, std::FILE* log) {
       const std::string folder = part.folder + "/" + name;
       if (!fs::exists(folder + "/" + kManifestName)) {
         if (std::string_view(name) == "val") continue;  // a part may have no validation documents
-        throw Error(ExitCode::data, part.folder, "the output of `bamdata tokenize`",
-                    "no " + std::string(name) + "/" + kManifestName, "name its --output");
+        throw Error::fault(
+            ExitCode::data, part.folder,
+            "not an output of `bamdata tokenize`: no " + std::string(name) + "/" + kManifestName,
+            "name its --output");
       }
       if (!set) set.emplace(output.subfolder(name), log);
       set->add(folder);

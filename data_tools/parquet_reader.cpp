@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/parquet_script.h"
 
@@ -33,8 +34,8 @@ void close_end(int* end) {
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw Error(ExitCode::device, "parquet", "a pipe to a process", std::strerror(errno),
-                "raise the limit of open files (ulimit -n)");
+    throw system_error(ExitCode::device, "parquet", "open a pipe", errno,
+                       "raise the limit of open files (ulimit -n)");
   }
   return ends;
 }
@@ -93,8 +94,8 @@ void ParquetReader::start(const Command& command, int part, int parts) {
   try {
     errors = ::memfd_create("errors of a reader", MFD_CLOEXEC);
     if (errors < 0) {
-      throw Error(ExitCode::device, files_[0], "a file in memory for its reader's errors",
-                  std::strerror(errno), "free some memory");
+      throw system_error(ExitCode::device, files_[0], "create a file in memory", errno,
+                         "free some memory");
     }
     ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
@@ -121,9 +122,9 @@ void ParquetReader::start(const Command& command, int part, int parts) {
   ::posix_spawnattr_destroy(&attributes);
   for (int* end : {&out[0], &out[1], &errors}) close_end(end);
   if (error != 0) {
-    throw Error(ExitCode::device, files_[0], words[0] + ", which reads parquet with pyarrow",
-                std::strerror(error),
-                "install Python 3, and pyarrow: python3 -m pip install pyarrow");
+    throw system_error(ExitCode::device, files_[0],
+                       "start " + words[0] + " to read parquet with pyarrow", error,
+                       "install Python 3, and pyarrow: python3 -m pip install pyarrow");
   }
 }
 
@@ -149,8 +150,8 @@ bool ParquetReader::next(RawDocument* document) {
   document->line = ++row_;
   if (length > max_document_bytes_) {
     throw Error(ExitCode::data, where() + ": row " + std::to_string(row_),
-                "a document of at most " + std::to_string(max_document_bytes_) + " bytes",
-                std::to_string(length), "raise --max-document-bytes");
+                "at most " + std::to_string(max_document_bytes_) + " bytes", std::to_string(length),
+                "raise --max-document-bytes");
   }
   if (length > 0) {
     document->text = texts_.substr(at_, static_cast<size_t>(length));
@@ -219,8 +220,7 @@ void ParquetReader::read(void* out, size_t n) {
     const ssize_t got = ::read(processes_[turn_].pipe, at, n);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      throw Error(ExitCode::io, where(), "a readable pipe of its reader", std::strerror(errno),
-                  "try again");
+      throw system_error(ExitCode::io, where(), "read from the parquet reader", errno, "try again");
     }
     if (got == 0) {
       Process& p = processes_[turn_];
@@ -258,8 +258,8 @@ void ParquetReader::fail(const Header& h) {
 }
 
 void ParquetReader::ended_early(const std::string& how) {
-  throw Error(ExitCode::data, where(), "all its rows", how,
-              "run the same command again; nothing of it was kept");
+  throw Error::fault(ExitCode::data, where(), how,
+                     "run the same command again: no row of it was kept");
 }
 
 std::string ParquetReader::where() const {

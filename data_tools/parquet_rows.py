@@ -40,14 +40,14 @@ def text_column(parquet, path, column):
     names = parquet.schema_arrow.names
     if column not in names:
         raise Failure(4, path, f'a column "{column}"', "only " + ", ".join(names),
-                      "name the right one by --field")
+                      "choose the column with --field")
     if names.count(column) > 1:
         raise Failure(4, path, f'one column "{column}"', f"{names.count(column)} of that name",
-                      "name another column by --field")
+                      "choose another column with --field")
     kind = parquet.schema_arrow.field(column).type
     values = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     if not any(is_type(values) for is_type in STRINGS + BYTES):
-        raise Failure(4, path, f'strings in the column "{column}"', str(kind), "name another column by --field")
+        raise Failure(4, path, f'strings in the column "{column}"', str(kind), "choose another column with --field")
 
 
 def write_batch(out, texts):
@@ -130,7 +130,7 @@ def main():
             import pyarrow.compute
             import pyarrow.parquet
         except ImportError as error:
-            raise Failure(9, paths[0], "pyarrow, by which bamdata reads parquet, in " + sys.executable,
+            raise Failure(9, paths[0], "pyarrow, to read parquet, in " + sys.executable,
                           str(error), sys.executable + " -m pip install pyarrow") from error
         types = pyarrow.types
         STRINGS = [types.is_string, types.is_large_string, getattr(types, "is_string_view", types.is_string)]

@@ -69,8 +69,8 @@ std::string PartialFolder::place_of(const std::string& final_path) {
 
 bool PartialFolder::is_one(const std::string& path) {
   const auto refuse = [&](const std::string& found) {
-    throw Error(ExitCode::io, path, "nothing yet, or the folder in which `bamdata tokenize` works",
-                found, "move it away, or choose another --output");
+    throw Error(ExitCode::io, path, "no such folder yet, or a partial output of `bamdata tokenize`",
+                found, "move it elsewhere, or choose another --output");
   };
   std::error_code reason;
   const fs::file_type type = fs::symlink_status(path, reason).type();

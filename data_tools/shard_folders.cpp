@@ -54,12 +54,12 @@ bool is_shard_entry(const fs::path& name, fs::file_type type) {
 OutputFolder::MayReplace may_replace_shards(bool overwrite) {
   return [overwrite](const std::string& folder) {
     if (!overwrite) {
-      throw Error(ExitCode::io, folder, "an empty folder, or nothing yet", "a folder with content",
+      throw Error(ExitCode::io, folder, "an empty or new folder", "a folder with content",
                   "choose another --output, or add --overwrite");
     }
     const std::string foreign = foreign_entry(folder);
     if (!foreign.empty()) {
-      throw Error(ExitCode::io, folder, "nothing but token shards to overwrite", foreign,
+      throw Error(ExitCode::io, folder, "only token shards to overwrite", foreign,
                   "choose another --output, or remove the folder yourself");
     }
   };

@@ -33,8 +33,8 @@ ShardSetWriter::ShardSetWriter(const std::string& folder, const Tokenizer& token
       shard_.emplace(path_of(entry), width_, entry.tokens);
     } else if (const int64_t found = Shard::open(path_of(entry)).tokens(); found != entry.tokens) {
       throw Error(ExitCode::data, path_of(entry),
-                  std::to_string(entry.tokens) + " tokens, with which it was closed",
-                  std::to_string(found), "remove the folder, and begin anew");
+                  std::to_string(entry.tokens) + " tokens, as written", std::to_string(found),
+                  "remove the folder, and start over");
     }
   }
 }

@@ -11,8 +11,9 @@
 #include <system_error>
 #include <utility>
 
-#include "core/closest_match.h"
 #include "core/error.h"
+#include "core/faults.h"
+#include "core/help_format.h"
 #include "core/join.h"
 #include "prompts/passkey_task.h"
 #include "tasks/passkey.h"
@@ -38,16 +39,15 @@ const TaskInfo& task_named(const std::string& name) {
     if (t->name == name) return *t;
     names.push_back(t->name);
   }
-  throw Error(ExitCode::usage, "synth", "a task's name", name,
-              did_you_mean(name, names, "bamdata synth --help lists them"));
+  throw unknown_name(ExitCode::usage, "synth", "task", name, names,
+                     "bamdata synth --help lists the tasks");
 }
 
 /// Returns `text` as one of the option's choices; any text if it has no choices.
 OptionValue word_of(const OptionSpec& option, const std::string& text) {
   const auto& words = option.choices;
   if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return text;
-  throw Error(ExitCode::usage, "--set " + option.name, "one of " + join(words), text,
-              did_you_mean(text, words, "use one of them"));
+  throw unknown_name(ExitCode::usage, "--set " + option.name, "value", text, words);
 }
 
 OptionValue number_of(const OptionSpec& option, const std::string& text) {
@@ -60,12 +60,12 @@ OptionValue number_of(const OptionSpec& option, const std::string& text) {
   }
   throw Error(ExitCode::usage, "--set " + option.name,
               fmt::format("an integer from {:.0f} to {:.0f}", option.minimum, option.maximum), text,
-              "give one of them");
+              "");
 }
 
 OptionValue truth_of(const OptionSpec& option, const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
-  throw Error(ExitCode::usage, "--set " + option.name, "true or false", text, "give one of them");
+  throw Error(ExitCode::usage, "--set " + option.name, "true or false", text, "");
 }
 
 /// Parses an option's value. Tasks only have options of words, integers and booleans.
@@ -88,14 +88,18 @@ Options options_of(const TaskInfo& info, const std::vector<std::string>& setting
     if (equals == std::string::npos || option == info.options.end()) {
       std::vector<std::string> names;
       for (const OptionSpec& o : info.options) names.push_back(o.name);
-      throw Error(
-          ExitCode::usage, "--set",
-          names.empty() ? fmt::format("nothing: {} has no options", info.name)
-                        : fmt::format("KEY=VALUE, an option of {}: {}", info.name, join(names)),
-          setting, names.empty() ? "leave it out" : did_you_mean(name, names, "use one of them"));
+      if (names.empty()) {
+        throw Error::fault(ExitCode::usage, "--set " + setting, info.name + " has no options",
+                           "leave it out");
+      }
+      if (equals == std::string::npos) {
+        throw Error(ExitCode::usage, "--set", "KEY=VALUE", setting,
+                    info.name + " has the options " + join(names));
+      }
+      throw unknown_name(ExitCode::usage, "--set", "option of " + info.name, name, names);
     }
     if (!given.insert(name).second) {
-      throw Error(ExitCode::usage, "--set", "each option once", name + " again", "remove one");
+      throw Error::fault(ExitCode::usage, "--set", name + " is given twice", "remove one");
     }
     options.set(name, value_of(*option, setting.substr(equals + 1)));
   }
@@ -107,8 +111,8 @@ std::unique_ptr<Task> open(const TaskInfo& info, const Options& settings, Length
                            uint64_t seed) {
   if (!info.of_tokenizer) return std::make_unique<Task>(info, settings, lengths, seed, "train");
   if (settings.text("tokenizer").empty()) {
-    throw Error(ExitCode::usage, "--set", "tokenizer=FILE, whose ids the sequences have", "none",
-                "give it");
+    throw missing(ExitCode::usage, "--set tokenizer", "the tokenizer file of the sequences",
+                  "give --set tokenizer=FILE");
   }
   return PasskeyTask::open(settings, lengths, std::numeric_limits<int32_t>::max(), seed, "train");
 }
@@ -196,17 +200,15 @@ void synth(const SynthOptions& options, std::FILE* out) {
 }
 
 std::string list_of_tasks() {
-  constexpr size_t kColumn = 26;
-  std::string out = "\nTasks:\n";
+  std::string out = "Tasks:\n";
   for (const TaskInfo* t : shown_tasks()) {
-    out += "  " + t->name + std::string(kColumn - t->name.size(), ' ') + t->description + "\n";
+    out += help_entry(t->name, t->description);
     for (const OptionSpec& o : t->options) {
       std::string values = join(o.choices, "|");
       if (o.integer) values = fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum);
       if (std::holds_alternative<bool>(o.default_value)) values = "true|false";
       if (values.empty()) values = "TEXT";
-      out += std::string(kColumn + 2, ' ') + "--set " + o.name + "=" + values + ": " +
-             o.description + "\n";
+      out += help_entry("", "--set " + o.name + "=" + values + ": " + o.description);
     }
   }
   return out;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/gzip.h"
 #include "data_tools/binary_input.h"
 #include "data_tools/interrupt.h"
@@ -30,7 +31,8 @@ constexpr std::string_view kXzMagic{
     6};
 
 Error damaged(const std::string& path, const std::string& kind, const std::string& found) {
-  return Error(ExitCode::data, path, "intact " + kind + " data", found, "fetch the file again");
+  return Error::fault(ExitCode::data, path, "damaged " + kind + " data: " + found,
+                      "fetch the file again");
 }
 
 class PlainBytes : public ByteSource {
@@ -41,11 +43,11 @@ class PlainBytes : public ByteSource {
       return;
     }
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) fail(std::strerror(errno));
+    if (fd_ < 0) fail(errno);
     struct stat status = {};
     if (::fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) {
       ::close(fd_);
-      fail("a folder");
+      fail(EISDIR);
     }
   }
   ~PlainBytes() override {
@@ -83,11 +85,11 @@ class PlainBytes : public ByteSource {
         taken_ += got;
         return static_cast<size_t>(got);
       }
-      if (errno != EINTR) fail(std::strerror(errno));
+      if (errno != EINTR) fail(errno);
     }
   }
-  [[noreturn]] void fail(const std::string& found) const {
-    throw Error(ExitCode::io, path_, "a readable text file", found, "check the path");
+  [[noreturn]] void fail(int reason) const {
+    throw system_error(ExitCode::io, path_, "read", reason, "check the path");
   }
 
   std::string path_;
@@ -129,7 +131,7 @@ class ZstdBytes : public Decoder {
       if (in_.pos == in_.size) {
         const std::string_view chunk = next_chunk();
         if (chunk.empty()) {
-          if (inside_frame_) throw damaged(path(), "zstd", "an end inside a frame");
+          if (inside_frame_) throw damaged(path(), "zstd", "truncated frame");
           return 0;
         }
         in_ = {chunk.data(), chunk.size(), 0};
@@ -171,7 +173,7 @@ class XzBytes : public Decoder {
       ended_ = result == LZMA_STREAM_END;
       if (result == LZMA_OK || ended_) continue;
       throw damaged(path(), "xz",
-                    result == LZMA_BUF_ERROR        ? "an end inside a stream"
+                    result == LZMA_BUF_ERROR        ? "truncated stream"
                     : result == LZMA_MEMLIMIT_ERROR ? "a dictionary of more than 1 GiB"
                                                     : "lzma error " + std::to_string(result));
     }
@@ -205,7 +207,7 @@ std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
   if (GzipDecoder::begins(start)) return std::make_unique<GzipBytes>(std::move(plain));
   refuse_binary(path, start);
   for (const char* kind : {"zst", "xz", "gz"}) {
-    if (path.ends_with(std::string(".") + kind)) throw damaged(path, kind, "other first bytes");
+    if (path.ends_with(std::string(".") + kind)) throw damaged(path, kind, "wrong first bytes");
   }
   return plain;
 }
@@ -222,9 +224,9 @@ TextReader::TextReader(const std::string& path, int64_t max_bytes)
     : path_(path), max_bytes_(max_bytes), source_(open_bytes(path)) {}
 
 void TextReader::too_long() const {
-  throw Error(ExitCode::data, path_ + ":" + std::to_string(line_ + 1),
-              "a document of at most " + std::to_string(max_bytes_) + " bytes", "a longer one",
-              "raise --max-document-bytes, or choose another --document");
+  throw Error::fault(ExitCode::data, path_ + ":" + std::to_string(line_ + 1),
+                     "document longer than " + std::to_string(max_bytes_) + " bytes",
+                     "raise --max-document-bytes, or choose another --document");
 }
 
 /// Drops returned lines from the buffer and appends a chunk; false at the end of the text.

@@ -29,16 +29,16 @@ constexpr int64_t kBytesUnderWay = int64_t{1} << 26;  // text between reader and
 Tokenizer open_tokenizer(const TokenizeOptions& options) {
   Tokenizer tokenizer = Tokenizer::open(options.tokenizer);
   if (tokenizer.bos() < 0 || (options.eos && tokenizer.eos() < 0)) {
-    throw Error(ExitCode::data, options.tokenizer,
-                options.eos ? "a tokenizer with BOS and EOS"
-                            : "a tokenizer with a BOS, with which "
-                              "documents begin",
-                "one without", "use another tokenizer");
+    throw Error::fault(ExitCode::data, options.tokenizer,
+                       tokenizer.bos() < 0 ? "the tokenizer has no BOS, with which documents begin"
+                                           : "the tokenizer has no EOS, which --eos needs",
+                       "use another tokenizer");
   }
   if (options.eos && tokenizer.eos() == tokenizer.bos()) {
-    throw Error(ExitCode::usage, "--eos", "a tokenizer whose EOS is not its BOS",
-                "one with " + tokenizer.piece(tokenizer.bos()) + " for both",
-                "leave --eos out: each document begins with it");
+    throw Error::fault(
+        ExitCode::usage, "--eos",
+        "the tokenizer has " + tokenizer.piece(tokenizer.bos()) + " for both BOS and EOS",
+        "leave --eos out: each document begins with it");
   }
   return tokenizer;
 }
@@ -49,10 +49,11 @@ void tell_of_export(const Tokenizer& tokenizer, const std::string& path, std::FI
   const std::string left_out = tokenizer_json(tokenizer, false).left_out;
   if (left_out.empty()) return;
   print_message(
-      log, fmt::format("warning: {}: no tokenizer.json can say it, since {}: a model trained on "
-                       "these shards is exported with --sentencepiece or --no-tokenizer, without "
-                       "a tokenizer that AutoTokenizer reads",
-                       path, left_out));
+      log,
+      fmt::format("warning: {}: no tokenizer.json can represent it, since {}. Models trained on "
+                  "these shards need bamtrain export --sentencepiece or --no-tokenizer, and "
+                  "AutoTokenizer cannot read their tokenizer",
+                  path, left_out));
 }
 
 /// Reads batches, keeps the threads busy, and passes on their results in text order.
@@ -211,8 +212,8 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
     throw;
   } catch (const Error&) {
     if (output && output->kept()) {
-      print_message(log, "what was done is in " + PartialFolder::place_of(options.output) +
-                             ": the same command goes on from there");
+      print_message(log, "progress saved in " + PartialFolder::place_of(options.output) +
+                             "; run the same command to resume");
     }
     throw;
   }
@@ -224,10 +225,10 @@ std::string describe(const TokenizeReport& report, const std::string& output) {
   const TextCounts& c = report.counts;
   if (c.empty > 0) text += fmt::format("left out: {}\n", counted(c.empty, "empty document"));
   if (c.skipped > 0) {
-    text += fmt::format("left out: {} of invalid UTF-8\n", counted(c.skipped, "document"));
+    text += fmt::format("left out: {} with invalid UTF-8\n", counted(c.skipped, "document"));
   }
   if (c.replaced > 0) {
-    text += fmt::format("repaired: {} of invalid UTF-8\n", counted(c.replaced, "document"));
+    text += fmt::format("repaired: {} with invalid UTF-8\n", counted(c.replaced, "document"));
   }
   const double megabytes = static_cast<double>(report.text_bytes) / 1e6;
   return text + fmt::format("{:.1f} MB of text in {:.1f} s, {:.1f} MB/s\n", megabytes,

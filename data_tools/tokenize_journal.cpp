@@ -18,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int64_t kMostBytes = int64_t{1} << 28;
 // The writer of the file may need what is next to it.
 constexpr const char* kRemedy =
-    "it is no journal of `bamdata tokenize`: move its folder away, or choose another --output";
+    "not a journal of `bamdata tokenize`: move its folder elsewhere, or choose another --output";
 
 OrderedJson writer_state_json(const ShardSetWriter::State& state) {
   OrderedJson list = OrderedJson::array();
@@ -143,9 +143,9 @@ void require_same_settings(const OrderedJson& before, const OrderedJson& now,
     const OrderedJson found = it == before.end() ? OrderedJson() : *it;
     if (found == item.value()) continue;
     if (item.key() == "--invalid-utf8" && found == "error") continue;
-    throw Error(ExitCode::usage, item.key(), found.dump() + ", with which " + folder + " was begun",
+    throw Error(ExitCode::usage, item.key(), found.dump() + ", as when " + folder + " was started",
                 item.value().dump(),
-                "give the same again to go on there, or remove the folder to begin anew");
+                "give the same value to resume, or remove the folder to start over");
   }
 }
 

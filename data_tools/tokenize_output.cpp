@@ -77,7 +77,7 @@ void TokenizeOutput::go_on_from_journal() {
   require_same_settings(found.settings, journal_.settings, folder_.path());
   std::swap(found.settings, journal_.settings);
   journal_ = std::move(found);
-  print_message(log_, fmt::format("goes on in {}, behind {} and {}", folder_.path(),
+  print_message(log_, fmt::format("resuming in {}, after {} and {}", folder_.path(),
                                   counted(journal_.split.documents, "document"),
                                   counted(journal_.split.tokens, "token")));
 }
@@ -146,7 +146,7 @@ void TokenizeOutput::place_shuffled() {
     if (is_due()) write_checkpoint();
     if (Clock::now() < noted + kBetweenNotes) continue;
     noted = Clock::now();
-    print_message(log_, fmt::format("in their order: {} of {}", with_commas(train_->documents()),
+    print_message(log_, fmt::format("shuffling: {} of {}", with_commas(train_->documents()),
                                     counted(journal_.split.train, "document")));
   }
 }

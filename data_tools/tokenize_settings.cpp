@@ -69,8 +69,9 @@ std::vector<std::string> inputs_of_part(const std::vector<std::string>& paths,
   for (const std::string& path : paths) {
     const auto info = file_at(path);
     if (!info) {
-      throw Error(ExitCode::usage, "--part", "files, whose sizes say what is in which part",
-                  path + ", which is none", "give files, or leave --part out");
+      throw Error::fault(ExitCode::usage, "--part",
+                         path + " is not a regular file: parts are cut by file sizes",
+                         "give files, or leave --part out");
     }
     middles.push_back(2 * total + info->st_size);
     total += info->st_size;
@@ -83,10 +84,11 @@ std::vector<std::string> inputs_of_part(const std::vector<std::string>& paths,
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].empty()) continue;
-    throw Error(ExitCode::usage, "--part",
-                "parts of at least one file each, in their order and about as large as another",
-                "none in part " + std::to_string(i + 1) + " of " + std::to_string(part.of),
-                "ask for fewer parts, or cut the largest files");
+    throw Error::fault(ExitCode::usage, "--part",
+                       "no file in part " + std::to_string(i + 1) + " of " +
+                           std::to_string(part.of) +
+                           ": parts are whole files, in order and of about equal size",
+                       "ask for fewer parts, or split the largest files");
   }
   return parts[static_cast<size_t>(part.number - 1)];
 }

@@ -136,7 +136,7 @@ std::string train(const std::vector<std::string>& lines, const TrainTokenizerOpt
     const std::string message = status.ToString();  // "Internal: FILE(LINE) [CONDITION] REASON"
     const size_t bracket = message.rfind("] ");
     throw Error(ExitCode::data, "--vocab " + std::to_string(options.vocab),
-                "a vocabulary that the text can fill and that holds its characters",
+                "a vocabulary that the text can fill and that covers its characters",
                 bracket == std::string::npos ? message : message.substr(bracket + 2),
                 "change --vocab, or give more text");
   }
@@ -148,8 +148,8 @@ std::string train(const std::vector<std::string>& lines, const TrainTokenizerOpt
 TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::FILE* log) {
   struct stat status = {};
   if (!options.overwrite && ::stat(options.output.c_str(), &status) == 0) {
-    throw Error(ExitCode::io, options.output, "no file of this name yet", "one",
-                "choose another --output, or add --overwrite");
+    throw Error::fault(ExitCode::io, options.output, "the file exists",
+                       "choose another --output, or add --overwrite");
   }
   AtomicFile file(options.output);  // early, to detect a path that cannot be written
   Inputs inputs(options.input);
@@ -175,8 +175,8 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
   progress.reset();
   for (const std::string& warning : inputs.warnings()) print_message(log, "warning: " + warning);
   if (report.documents == 0) {
-    throw Error(ExitCode::data, "input", "text", "no document with visible characters",
-                "check the inputs and --document");
+    throw Error::fault(ExitCode::data, "input", "no document with visible characters",
+                       "check the inputs and --document");
   }
   report.sample_bytes = sample.bytes();
   const std::vector<std::string> lines = sample.take();

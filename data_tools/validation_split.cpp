@@ -99,12 +99,12 @@ void ValidationSplit::finish(bool val_required) {
   const std::string found =
       std::to_string(state_.documents) + (state_.documents == 1 ? " document" : " documents");
   if (state_.documents == 0) {
-    throw Error(ExitCode::data, "input", "text", "no document with visible characters",
-                "check the inputs and --document");
+    throw Error::fault(ExitCode::data, "input", "no document with visible characters",
+                       "check the inputs and --document");
   }
   if (state_.train == 0) {
-    throw Error(ExitCode::data, "input", "documents for training beside those for validation",
-                found + " in all", "ask for less validation, or give more text");
+    throw Error::fault(ExitCode::data, "input", "no document left for training, of " + found,
+                       "ask for less validation, or give more text");
   }
   std::sort(held_.begin(), held_.end(),
             [](const Record& a, const Record& b) { return a.offset < b.offset; });
@@ -115,8 +115,8 @@ void ValidationSplit::finish(bool val_required) {
   }
   held_.clear();
   if (val_required && val_ && val_->tokens() == 0) {
-    throw Error(ExitCode::data, "input", "a document for validation", "none drawn of " + found,
-                "use --val-documents, or give more text");
+    throw Error::fault(ExitCode::data, "input", "no document drawn for validation, of " + found,
+                       "use --val-documents, or give more text");
   }
 }
 

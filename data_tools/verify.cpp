@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 void verify_shard(const std::string& path, const Manifest& manifest,
                   const Manifest::ShardEntry& entry) {
   const auto expect = [&](bool holds, const std::string& expected, const std::string& found) {
-    if (!holds) throw Error(ExitCode::data, path, expected + " as in the manifest", found, "");
+    if (!holds) throw Error(ExitCode::data, path, expected + ", as in the manifest", found, "");
   };
   const Shard shard = Shard::open(path);
   expect(shard.tokens() == entry.tokens, std::to_string(entry.tokens) + " tokens",
@@ -98,16 +98,20 @@ class Verification {
   void check_set(const std::string& folder, const Tokenizer* tokenizer) {
     const std::string path = (fs::path(folder) / kManifestName).string();
     std::error_code code;
+    if (!fs::exists(folder, code)) {
+      throw Error::fault(ExitCode::data, folder, "no such folder", "check the name");
+    }
     if (!fs::exists(path, code)) {
-      throw Error(ExitCode::data, folder, "a folder with " + std::string(kManifestName), "none",
-                  "look at shards without a manifest by `bamdata inspect`");
+      throw Error::fault(ExitCode::data, folder, "no " + std::string(kManifestName),
+                         "use `bamdata inspect` on shards without a manifest");
     }
     const Manifest manifest = read_manifest(path);
     if (manifest.format == 1) {
-      fmt::print(out_,
-                 "note {}: format 1, without a digest of itself: the tokenizer's hash, vocabulary "
-                 "and ids that it names could not be checked\n",
-                 printable(path));
+      fmt::print(
+          out_,
+          "note {}: format 1 has no digest of its own, so its tokenizer hash, vocabulary and "
+          "ids are not verified\n",
+          printable(path));
     }
     if (tokenizer && tokenizer->sha256() != manifest.tokenizer_sha256) {
       report_bad(path + ": expected the given tokenizer, SHA-256 " + tokenizer->sha256() +
@@ -161,10 +165,11 @@ void verify(const std::string& path, const std::string& tokenizer, std::FILE* ou
     verification.check_set(folder, given ? &*given : nullptr);
   }
   if (verification.bad() > 0) {
-    throw Error(ExitCode::data, path, "shards as their manifest describes them",
-                std::to_string(verification.bad()) +
-                    (verification.bad() == 1 ? " that is not" : " that are not"),
-                "fetch or make the set again");
+    throw Error::fault(ExitCode::data, path,
+                       std::to_string(verification.bad()) +
+                           (verification.bad() == 1 ? " mismatch" : " mismatches") +
+                           " with the manifest",
+                       "fetch or make the set again");
   }
 }
 

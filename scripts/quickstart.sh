@@ -22,13 +22,12 @@ if [ $# -gt 0 ]; then
     case $file in /*) texts+=("$file") ;; *) texts+=("$here/$file") ;; esac
   done
   for file in "${texts[@]}"; do
-    found=""
-    [ -r "$file" ] || found="one that cannot be read"
-    [ -e "$file" ] || found="none"
-    [ ! -d "$file" ] || found="a folder"
-    if [ -n "$found" ]; then
-      echo "quickstart.sh: $file: expected a readable text file, found $found; remedy: name the" \
-        "files themselves, and check their permissions" >&2
+    fault=""
+    [ -r "$file" ] || fault="cannot be read; check its permissions"
+    [ -e "$file" ] || fault="no such file; check the name"
+    [ ! -d "$file" ] || fault="is a folder; name the text files in it"
+    if [ -n "$fault" ]; then
+      echo "quickstart.sh: $file: $fault" >&2
       exit 6
     fi
   done
@@ -38,7 +37,7 @@ if [ ${#texts[@]} -gt 0 ]; then
   bytes=$(cat "${texts[@]}" | wc -c)
   if [ "$bytes" -lt 1000000 ]; then
     echo "quickstart.sh: --text: expected at least 1,000,000 bytes, enough for 4,096 pieces, found" \
-      "$bytes; remedy: give more text" >&2
+      "$bytes; give more text" >&2
     exit 4
   fi
 fi
@@ -64,8 +63,7 @@ mkdir -p "$out"
 source="perl-doc"
 [ ${#texts[@]} -eq 0 ] || source=$(cat "${texts[@]}" | sha256sum | cut -d ' ' -f 1)
 if [ -f "$out/source" ] && [ "$(cat "$out/source")" != "$source" ]; then
-  echo "quickstart.sh: $out: expected what an earlier call made of this text, found another text;" \
-    "remedy: move $out elsewhere" >&2
+  echo "quickstart.sh: $out: made from another text; move this folder elsewhere" >&2
   exit 4
 fi
 echo "$source" > "$out/source"

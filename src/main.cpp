@@ -11,6 +11,7 @@
 #include "commands/failure.h"
 #include "commands/train.h"
 #include "config/schema.h"
+#include "core/help_format.h"
 #include "core/stack.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
@@ -27,8 +28,8 @@ namespace {
 
 void require_readable_config(const TrainArguments& arguments) {
   if (arguments.config.empty()) {
-    throw Error(ExitCode::usage, "--config", "a run configuration", "none",
-                "bamtrain --config run.json; see bamtrain --help");
+    throw Error::fault(ExitCode::usage, "", "missing --config FILE, a run configuration",
+                       "bamtrain --help lists the options");
   }
 }
 
@@ -47,32 +48,45 @@ int run_or_abort(Communicator& comm, const std::function<int()>& f) {
 /// --resume as a --set argument. State files are JSON, which only holds UTF-8 text.
 std::string resume_override(const std::string& resume) {
   if (first_invalid_utf8(resume) != std::string_view::npos) {
-    throw Error(ExitCode::usage, "--resume", "auto, never or a folder whose path is UTF-8",
-                "other bytes", "rename the folder, or link to it by another name");
+    throw Error::fault(ExitCode::usage, "--resume", "not valid UTF-8",
+                       "rename the folder, or link to it by another name");
   }
   return "checkpoint.resume=" + nlohmann::json(resume).dump();
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app{"bamtrain pretrains decoder-only language models and studies how they extrapolate"};
+  CLI::App app{"pretrain small language models and measure how they extrapolate to longer texts",
+               "bamtrain"};
+  set_help_format(app);
   app.require_subcommand(0, 1);  // arguments after a command belong to it: bamtrain help export
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version", version_text(), "print the version");
   TrainArguments arguments;
   std::string resume;
   bool print_schema = false;
-  app.add_option("--config", arguments.config, "run configuration (JSON)");
+  constexpr const char* kTraining = "Training";
+  app.add_option("--config", arguments.config, "run configuration (JSON): train this run")
+      ->type_name("FILE")
+      ->group(kTraining);
   app.add_option("--set", arguments.overrides,
-                 "override a config key: a.b.c=value, JSON or a bare string (repeatable)")
+                 "override a config key (a.b.c=value, JSON or a bare string); repeatable")
+      ->type_name("KEY=VALUE")
       ->take_all()
-      ->allow_extra_args(false);  // [a,b] is one value
-  app.add_option("--resume", resume, "alias of checkpoint.resume: auto, never or a folder");
+      ->allow_extra_args(false)  // [a,b] is one value
+      ->group(kTraining);
+  app.add_option("--resume", resume, "auto, never or a checkpoint folder: checkpoint.resume")
+      ->type_name("HOW")
+      ->group(kTraining);
   app.add_flag("--dry-run", arguments.dry_run,
-               "check config, data and memory, print what the run needs, train nothing");
+               "check config, data and memory, and print what the run needs")
+      ->group(kTraining);
   app.add_flag("--print-schema", print_schema, "print the config's JSON Schema");
 
   const std::vector<Command> commands = {
       eval_command(app),    export_command(app), generate_command(app), help_command(app),
       inspect_command(app), report_command(app), study_command(app)};
+  app.footer(  // not of the commands, which would inherit it
+      "bamtrain COMMAND --help lists the options of a command, bamtrain help the pages\n"
+      "of the documentation.\n");
 
   try {
     app.parse(argc, argv);
@@ -89,15 +103,17 @@ int parse_and_run(int argc, char** argv) {
     const std::string name = command.app->get_name();
     if (!arguments.config.empty() || !arguments.overrides.empty() || !resume.empty() ||
         arguments.dry_run) {
-      throw Error(ExitCode::usage, name, fmt::format("options of {} after its name", name),
-                  "--config, --set, --resume or --dry-run before it", "remove them");
+      throw Error::fault(ExitCode::usage, name,
+                         "does not take --config, --set, --resume or --dry-run before its name",
+                         "remove them, or give the options of " + name + " after its name");
     }
     if (const auto comm = make_communicator(); comm->size() > 1) {
       return run_or_abort(*comm, [&] {
         require_agreement(*comm, program_facts(name));
         return end_together(*comm, ExitCode::usage, [&] {
-          report_failure(Error(ExitCode::usage, name, "one process", std::to_string(comm->size()),
-                               "run it without mpirun"),
+          report_failure(Error::fault(ExitCode::usage, name,
+                                      fmt::format("runs on one process, not {}", comm->size()),
+                                      "run it without mpirun"),
                          "");
         });
       });

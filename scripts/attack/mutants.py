@@ -162,9 +162,9 @@ MUTANTS = {
         "what a run has logged is on the disk before a checkpoint of that step has its name"),
     "appended_bytes_not_synced": Mutant(
         "core/append_file.cpp",
-        "  if (const int fault = file_fault(FileOp::sync, path_)) append_failed(path_, kSynced, fault);\n"
-        "  if (::fsync(descriptor_) != 0) append_failed(path_, kSynced, errno);\n",
-        "  (void)kSynced;\n", "core",
+        "  if (const int fault = file_fault(FileOp::sync, path_)) append_failed(path_, \"sync\", fault);\n"
+        "  if (::fsync(descriptor_) != 0) append_failed(path_, \"sync\", errno);\n",
+        "", "core",
         "what is appended is synced with its folder's entry, and each step may fail"),
     "logs_synced_after_the_checkpoint": Mutant(
         "run/train.cpp", "        if (save_now) logs->sync(warn);\n", "", "record",
@@ -308,7 +308,7 @@ def main() -> None:
                               f"{bad} failed"]))
         sys.exit(1 if old else 0)
     if old:
-        sys.exit("mutants.py: " + "\n".join([*old, "remedy: give them the text as it is now"]))
+        sys.exit("mutants.py: " + "\n".join([*old, "give them the text as it is now"]))
     copy_sources()
     if said := build({m.program for m in wanted.values()}):
         sys.exit(f"mutants.py: without a fault:\n{said}")

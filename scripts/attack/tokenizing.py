@@ -55,7 +55,7 @@ class Tokenizing(Attack):
                 process.wait(600)
             process.send(choose.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
             ended = place.end(process, 600)
-            if begun and "goes on in" not in ended.output and not ended.killed:
+            if begun and "resuming in" not in ended.output and not ended.killed:
                 raise Loss("it did not go on from the progress that was there")
             if ended.code == 0:
                 break

@@ -4,26 +4,53 @@
 
 _bamtrain_words() { # words of PROGRAM [COMMAND] --help: commands, then options
   "$@" --help 2>/dev/null | awk '
-    /^Subcommands:/ { commands = 1; next }
+    /^Commands:/ { commands = 1; next }
     /^[A-Za-z]/ { commands = 0 }
     commands && /^  [a-z]/ { print $1 }
-    /^  +-/ { n = split($1, names, ","); for (i = 1; i <= n; ++i) print names[i] }'
+    /^  -/ { for (i = 1; $i ~ /^-/; ++i) { sub(/,$/, "", $i); print $i } }'
 }
 
 _bamtrain_option_values() { # OPTION PROGRAM [COMMAND]: of an option that takes one of some words
   local option=$1
   shift
   "$@" --help 2>/dev/null | awk -v option="$option" '
-    /^  +-/ {
-      n = split($1, names, ",")
-      for (i = 1; i <= n; ++i) {
-        if (names[i] == option && $2 ~ /:.*[|]/) { sub(/^[^:]*:/, "", $2); gsub(/[|]/, "\n", $2); print $2 }
+    /^  -/ {
+      inside = 0
+      for (i = 1; $i ~ /^-/; ++i) {
+        sub(/,$/, "", $i)
+        if ($i == option) inside = 1
+      }
+      if (inside && $i ~ /[|]/) { gsub(/[|]/, "\n", $i); print $i; exit }
+    }
+    /^[A-Z]/ || /^$/ { inside = 0 }
+    inside { text = text " " $0 }
+    END {
+      if (match(text, /\(one of [^)]*\)/)) {
+        list = substr(text, RSTART + 8, RLENGTH - 9)
+        gsub(/[ ,]+/, "\n", list)
+        print list
       }
     }'
 }
 
+_bamtrain_topics() { # PROGRAM: of bamtrain help
+  "$1" help 2>/dev/null | awk '
+    /^[A-Z]/ { section = $1; next }
+    (section == "Pages:" || section == "Configuration:") && /^  [a-z]/ { print $1 }
+    section == "Mechanisms" && /^  / {
+      gsub(/,/, "")
+      for (i = /^  [a-z]/ ? 2 : 1; i <= NF; ++i) print $i  # after the kind
+    }'
+  _bamtrain_words "$1" | grep -v '^-'
+}
+
+# shellcheck disable=SC2016  # backquotes of Markdown
+_bamtrain_keys() { # PROGRAM: keys and sections of a configuration
+  "$1" help config 2>/dev/null | sed -n 's/^- `\([a-z_.]*\)`.*/\1/p; s/^## \([a-z_.]*\): .*/\1/p'
+}
+
 _bamtrain_key_values() { # KEY PROGRAM: words that a config key can be, names of mechanisms among them
-  "$2" help config 2>/dev/null | awk -v entry="- \`$1\` (" '
+  "$2" help config "$1" 2>/dev/null | awk -v entry="- \`$1\` (" '
     index($0, entry) == 1 { inside = 1; kind = substr($0, length(entry) + 1); next }
     inside && (/^- `/ || /^$/) { exit }
     inside && /^  - `/ { split($0, parts, "`"); print parts[2]; whole = 1; next }
@@ -60,8 +87,11 @@ _bamtrain() {
     return
   fi
   if [ "$before" = help ] && [ "${program##*/}" = bamtrain ]; then
-    mapfile -t COMPREPLY < <(compgen -W "$("$program" help 2>/dev/null | awk '/^  [a-z]/ { print $1 }')" \
-      -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "$(_bamtrain_topics "$program")" -- "$word")
+    return
+  fi
+  if [ "$before" = config ] && ((COMP_CWORD > 2)) && [ "${COMP_WORDS[COMP_CWORD - 2]}" = help ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_bamtrain_keys "$program")" -- "$word")
     return
   fi
   commands=$(_bamtrain_words "$program" | grep -v '^-')

@@ -139,7 +139,7 @@ def page(work, speeds_from):
     ours, (peer, *theirs) = lines_of(work / "run/metrics.jsonl"), lines_of(work / "peer.jsonl")
     if [line["step"] for line in ours] != [line["step"] for line in theirs] or not ours:
         sys.exit(f"compare.py: {work}: expected the same steps of both, found {len(ours)} of bamtrain "
-                 f"and {len(theirs)} of the peer; remedy: run both again")
+                 f"and {len(theirs)} of the peer; run both again")
 
     def column(name):
         return [line[name] for line in ours], [line[name] for line in theirs]

@@ -9,7 +9,7 @@
 set -uo pipefail
 
 if [ $# -eq 0 ]; then
-  echo "run.sh: expected a command, found none; remedy: scripts/slurm/run.sh COMMAND" >&2
+  echo "run.sh: missing command; usage: scripts/slurm/run.sh COMMAND [ARGUMENT...]" >&2
   exit 2
 fi
 

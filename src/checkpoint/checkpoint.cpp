@@ -13,6 +13,7 @@
 #include "checkpoint/manifest.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/json.h"
 
 namespace bamtrain {
@@ -35,8 +36,9 @@ std::string state_text(const Json& given, int64_t step) {
   try {
     text = state.dump(2) + "\n";
   } catch (const Json::exception& e) {
-    throw Error(ExitCode::checkpoint, files::kState, "text in UTF-8", e.what(),
-                "use names and paths in UTF-8");
+    throw Error::fault(ExitCode::checkpoint, files::kState,
+                       std::string("text that is not valid UTF-8: ") + e.what(),
+                       "use names and paths in UTF-8");
   }
   require(Json::parse(text) == state, "a state without NaN or infinity");
   return text;
@@ -76,20 +78,23 @@ void publish(const std::string& out_dir, const std::string& temporary, const std
 
 void check_listed(const files::Digests& listed, const char* name, const std::string& folder) {
   if (listed.count(name)) return;
-  throw Error(ExitCode::checkpoint, folder + "/" + files::kManifest,
-              std::string("an entry ") + name, "none", kDamagedRemedy);
+  throw Error::fault(ExitCode::checkpoint, folder + "/" + files::kManifest,
+                     std::string("no entry for ") + name, kDamagedRemedy);
 }
 
-/// Refuses a run's folder given instead of one of its checkpoints.
-void refuse_run_folder(const std::string& folder) {
+/// Refuses a missing folder, and a run's folder given instead of one of its checkpoints.
+void refuse_other_folder(const std::string& folder) {
   std::error_code ignored;
+  if (std::filesystem::status(folder, ignored).type() == std::filesystem::file_type::not_found) {
+    throw Error::fault(ExitCode::checkpoint, folder, "no such folder", "check the name");
+  }
   if (!std::filesystem::is_directory(folder, ignored) ||
       std::filesystem::exists(folder + "/" + files::kManifest, ignored)) {
     return;
   }
   const std::optional<int64_t> newest = newest_step(folder);
   if (!newest) return;
-  throw Error(ExitCode::checkpoint, folder, "the folder of a checkpoint", "that of a run",
+  throw Error(ExitCode::checkpoint, folder, "a checkpoint folder", "a run's folder",
               "name one of its checkpoints: " +
                   (std::filesystem::path(folder) / checkpoint_name(*newest)).string());
 }
@@ -101,8 +106,10 @@ int64_t number_in(const Json& state, const char* key, const std::string& path) {
   if (found && found->is_number_unsigned() && found->get<uint64_t>() <= kMax) {
     return found->get<int64_t>();
   }
-  throw Error(ExitCode::checkpoint, path + ": " + key, fmt::format("an integer from 0 to {}", kMax),
-              found ? abbreviate(found->dump()) : "no such member", kDamagedRemedy);
+  const std::string expected = fmt::format("an integer from 0 to {}", kMax);
+  if (!found) throw missing(ExitCode::checkpoint, path + ": " + key, expected, kDamagedRemedy);
+  throw Error(ExitCode::checkpoint, path + ": " + key, expected, abbreviate(found->dump()),
+              kDamagedRemedy);
 }
 
 /// Reads state.json, already verified by the manifest. Throws Error (ExitCode::checkpoint) for a
@@ -122,7 +129,7 @@ NewerFormat::NewerFormat(const std::string& where, int64_t found)
     : Error(ExitCode::checkpoint, where,
             "format " + std::to_string(kCheckpointFormat) + " or older",
             "the newer format " + std::to_string(found),
-            "read it with the version of bamtrain that wrote it, or a later one") {}
+            "use the version of bamtrain that wrote it, or a later one") {}
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08d}", kPrefix, step); }
 
@@ -158,7 +165,7 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
 }
 
 Checkpoint open_checkpoint(const std::string& folder) {
-  refuse_run_folder(folder);
+  refuse_other_folder(folder);
   const files::Digests listed = files::verify_manifest(folder);
   check_listed(listed, files::kState, folder);
   Checkpoint result{folder, 0, read_state(folder)};
@@ -172,7 +179,7 @@ Checkpoint open_checkpoint(const std::string& folder) {
   const auto named = checkpoint_step(std::filesystem::path(folder + "/").parent_path().filename());
   if (named && *named != result.step) {
     throw Error(ExitCode::checkpoint, folder, "the checkpoint of step " + std::to_string(*named),
-                "that of step " + std::to_string(result.step), "give the folder its own name back");
+                "step " + std::to_string(result.step), "rename the folder back");
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/checkpoint_file.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -37,16 +38,16 @@ Digests read_manifest(const std::string& folder) {
   for (const auto& [name, entry] : manifest["files"].items()) {
     const std::string where = path + ": files." + name.substr(0, 100);
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-      refuse_manifest(where, "the name of a file in the same folder", "another");
+      refuse_manifest(where, "the name of a file in the same folder", "another name");
     }
     if (!entry.is_object() || !entry.contains("bytes") || !entry["bytes"].is_number_unsigned() ||
         !entry.contains("sha256") || !entry["sha256"].is_string()) {
-      refuse_manifest(where, "bytes and sha256", "something else");
+      refuse_manifest(where, "bytes and sha256", abbreviate(entry.dump()));
     }
     files[name] = {entry["bytes"].get<int64_t>(), entry["sha256"].get<std::string>()};
   }
   if (text != text_of(files)) {
-    refuse_manifest(path, "the very bytes that bamtrain writes for these files", "others");
+    refuse_manifest(path, "the exact text that bamtrain writes for these files", "other text");
   }
   return files;
 }
@@ -80,7 +81,8 @@ void verify_file(const std::string& folder, const std::string& name) {
   const Digests files = read_manifest(folder);
   const auto found = files.find(name);
   if (found == files.end()) {
-    refuse_manifest(folder + "/" + kManifest, "an entry " + name, "none");
+    throw Error::fault(ExitCode::checkpoint, folder + "/" + kManifest, "no entry for " + name,
+                       kDamagedRemedy);
   }
   verify(folder, name, found->second);
 }

@@ -8,6 +8,7 @@
 #include "checkpoint/leftovers.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/input_file.h"
 #include "core/json.h"
 
@@ -23,7 +24,7 @@ std::vector<std::string> names_in(const std::string& folder) {
     names.push_back(it->path().filename().string());
   }
   if (failure) {
-    throw Error(ExitCode::io, folder, "a readable folder", failure.message(), "check the path");
+    throw system_error(ExitCode::io, folder, "list the folder", failure.value(), "check the path");
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -55,7 +56,7 @@ std::vector<Candidate> candidates_in(const std::string& out_dir) {
 }
 
 void warn_of_old(const Error& e, const Warn& warn) {
-  warn(std::string("old checkpoints stay until the next save: ") + e.what());
+  warn(std::string("cannot remove old checkpoints before the next save: ") + e.what());
 }
 
 void remove_or_warn(const std::string& path, const Warn& warn) {
@@ -109,13 +110,13 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Wa
       throw;
     } catch (const Error& e) {
       if (e.code() == ExitCode::io) throw;
-      warn("checkpoint " + candidate.name + " is damaged and is passed over: " + e.what());
+      warn("checkpoint " + candidate.name + " is damaged, skipping it: " + e.what());
     }
   }
   if (candidates.empty()) return std::nullopt;
   throw Error(ExitCode::checkpoint, out_dir, "a valid checkpoint",
               std::to_string(candidates.size()) + ", all damaged, the newest " + candidates[0].name,
-              "restore one from a copy, or start afresh in another out_dir");
+              "restore one from a copy, or start a new run in another out_dir");
 }
 
 void remove_leftovers(const std::string& out_dir, const Warn& warn) {

@@ -9,6 +9,7 @@
 #include "checkpoint/safetensors_format.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/json.h"
 #include "core/sha256.h"
 
@@ -47,7 +48,7 @@ std::optional<Dtype> dtype_named(const std::string& name) {
 /// A member of a header: a list of integers in [0, 2^63).
 std::vector<int64_t> sizes_in(const Json& tensor, const char* key, const std::string& where) {
   const std::string expected = std::string(key) + " as a list of sizes below 2^63";
-  if (!tensor.contains(key)) refuse_file(where, expected, "no such key");
+  if (!tensor.contains(key)) throw missing(ExitCode::checkpoint, where, expected, kDamagedRemedy);
   const Json& list = tensor[key];
   if (!list.is_array()) refuse_file(where, expected, list.type_name());
   std::vector<int64_t> sizes;
@@ -55,7 +56,7 @@ std::vector<int64_t> sizes_in(const Json& tensor, const char* key, const std::st
   for (const Json& number : list) {
     constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
     if (!number.is_number_unsigned() || number.get<uint64_t>() > kMax) {
-      refuse_file(where, expected, "an element that is not one");
+      refuse_file(where, expected, "another element");
     }
     sizes.push_back(number.get<int64_t>());
   }
@@ -70,7 +71,7 @@ Entry entry_of(const std::string& name, const Json& tensor, const std::string& w
         std::string(tensor.type_name()) + " with " + std::to_string(tensor.size()) + " members");
   }
   if (!tensor.contains("dtype") || !tensor["dtype"].is_string()) {
-    refuse_file(where, "a dtype", "none");
+    throw missing(ExitCode::checkpoint, where, "a dtype", kDamagedRemedy);
   }
   const std::string& found = tensor["dtype"].get_ref<const std::string&>();
   const std::optional<Dtype> dtype = dtype_named(found);
@@ -137,13 +138,13 @@ void check_digests(const std::map<std::string, std::string>& metadata,
   if (named.empty()) return;
   for (const Entry& entry : entries) {
     if (named.erase(entry.name) == 0) {
-      refuse_file(tensor_in(path, entry.name), "its SHA-256 in the metadata, as others have theirs",
-                  "none");
+      throw missing(ExitCode::checkpoint, tensor_in(path, entry.name),
+                    "its SHA-256 in the metadata", kDamagedRemedy);
     }
   }
   if (!named.empty()) {
-    refuse_file(tensor_in(path, *named.begin()), "the tensor whose SHA-256 the metadata have",
-                "no such tensor");
+    throw missing(ExitCode::checkpoint, tensor_in(path, *named.begin()),
+                  "the metadata have its SHA-256", kDamagedRemedy);
   }
 }
 
@@ -165,7 +166,8 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   }
   std::string text(static_cast<size_t>(length), '\0');
   file.read(safetensors::kLengthBytes, text.data(), static_cast<int64_t>(length));
-  if (text.empty() || text[0] != '{') refuse_file(path, "a header that begins with {", "none");
+  if (text.empty() || text[0] != '{')
+    refuse_file(path, "a header that begins with {", "another header");
 
   const Json header = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   for (const auto& [name, value] : header.items()) {
@@ -198,10 +200,9 @@ void SafetensorsFile::read(const Entry& entry, void* out) const {
       sha256_hex({static_cast<const char*>(out), static_cast<size_t>(entry.bytes)});
   if (found == digest->second) return;
   throw Error(ExitCode::checkpoint, tensor_in(file_.path(), entry.name),
-              "SHA-256 " + abbreviate(digest->second, 64) + ", as the file's own metadata say",
-              found,
-              "restore the file from a copy, or write it anew without these metadata if the tensor "
-              "was changed on purpose");
+              "SHA-256 " + abbreviate(digest->second, 64) + ", as in the file's metadata", found,
+              "restore the file from a copy; if the tensor was changed on purpose, write the file "
+              "again without these metadata");
 }
 
 void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want) {
@@ -212,8 +213,7 @@ void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& 
     const std::string wanted = describe(tensor.dtype, tensor.shape);
     const Entry* entry = file.find(tensor.name);
     if (!entry) {
-      throw Error(ExitCode::checkpoint, tensor_in(file.path(), tensor.name), wanted,
-                  "no such tensor", kOtherModel);
+      throw missing(ExitCode::checkpoint, tensor_in(file.path(), tensor.name), wanted, kOtherModel);
     }
     if (entry->dtype != tensor.dtype || entry->shape != tensor.shape) {
       throw Error(ExitCode::checkpoint, tensor_in(file.path(), tensor.name), wanted,
@@ -222,8 +222,8 @@ void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& 
   }
   for (const Entry& entry : file.tensors()) {
     if (!names.count(entry.name)) {
-      throw Error(ExitCode::checkpoint, tensor_in(file.path(), entry.name),
-                  "no tensor of that name", describe(entry.dtype, entry.shape), kOtherModel);
+      throw Error::fault(ExitCode::checkpoint, tensor_in(file.path(), entry.name),
+                         "unexpected tensor, " + describe(entry.dtype, entry.shape), kOtherModel);
     }
   }
 }

@@ -133,17 +133,17 @@ WeightsFolder WeightsFolder::open(const std::string& folder) {
     const SafetensorsFile& file = result.files_.back();
     for (const SafetensorsFile::Entry& e : file.tensors()) {
       if (!single && (index.count(e.name) == 0 || index[e.name] != name)) {
-        refuse_weights(file.path(), "the tensors that " + std::string(kIndex) + " says",
-                       "tensor \"" + abbreviate(e.name) + "\" too");
+        refuse_weights(file.path(), "only the tensors listed in " + std::string(kIndex),
+                       "tensor \"" + abbreviate(e.name) + "\"");
       }
       result.tensors_[e.name] = {&file, &e};
     }
   }
   for (const auto& [tensor, file] : index) {
     if (result.tensors_.count(tensor)) continue;
-    refuse_weights(folder + "/" + file,
-                   "tensor \"" + abbreviate(tensor) + "\", as " + kIndex + " says",
-                   "no such tensor");
+    throw Error::fault(ExitCode::checkpoint, folder + "/" + file,
+                       "no tensor \"" + abbreviate(tensor) + "\", which " + kIndex + " lists",
+                       kRemedy);
   }
   return result;
 }

@@ -24,13 +24,13 @@ std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, in
 #else
   static_cast<void>(local_rank);
   if (device == DeviceKind::cuda) {
-    throw Error(ExitCode::device, "device", "auto, cpu or check in this build", "cuda",
-                "build bamtrain with CUDA, or set device to auto");
+    throw Error::fault(ExitCode::device, "device", "this bamtrain was built without CUDA",
+                       "build it with -Dcuda=enabled, or set device to auto");
   }
 #endif
   if (tf32) {
     throw Error(ExitCode::config, "train.precision", "fp32 or bf16 on a CPU", "tf32",
-                "choose one of these, or a GPU");
+                "choose one of them, or use a GPU");
   }
   if (device == DeviceKind::check) {
     return make_check_backend(make_cpu_backend(), make_reference_backend());

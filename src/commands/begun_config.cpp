@@ -47,8 +47,8 @@ RunConfig begun_config(const RunConfig& c) {
   } catch (const Error& e) {
     if (e.code() != ExitCode::config) throw;
     throw e.as(ExitCode::config, e.where(),
-               "lower data.sequence_length: " + c.init_from.folder +
-                   " has this number; or set another here, where the weights allow it");
+               "lower data.sequence_length: the number comes from " + c.init_from.folder +
+                   "; or set another one here, if the weights allow it");
   }
 }
 

@@ -19,65 +19,71 @@ constexpr int64_t kMostTargets = int64_t{1} << 40;  // as for eval.tokens
 
 void require_some(const std::vector<int64_t>& lengths) {
   if (!lengths.empty()) return;
-  throw Error(ExitCode::usage, "eval", "--lengths", "none",
-              "bamtrain eval --help lists what it takes");
+  throw Error::fault(ExitCode::usage, "eval", "--lengths is required",
+                     "bamtrain eval --help lists the options");
 }
+
+constexpr const char* kTaskGroup = "Tasks";
+constexpr const char* kPerplexityGroup = "Perplexity (not with --task)";
 
 /// Adds the options that only apply to perplexity.
 void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option& task,
                             CLI::Option& output) {
   const auto add = [&](const char* name, auto& value, const char* text) {
-    return options.add_option(name, value, text)->excludes(&task);
+    return options.add_option(name, value, text)->excludes(&task)->group(kPerplexityGroup);
   };
   add("--data", eval.data,
-      "folder or glob of shards (default: data.val); several, each as NAME=PATH")
+      "folder or glob of shards (default: data.val); for several data sets, each as NAME=PATH")
+      ->type_name("PATH")
       ->allow_extra_args(false);
+  take_names(add("--text", eval.text,
+                 "documents: documents longer than the longest length, the same targets at every "
+                 "length (default); beginnings: their beginnings; packed: the whole token stream; "
+                 "short: whole documents up to the longest length"),
+             kPerplexityTexts);
+  take_words(
+      add("--protocols", eval.protocols, "comma-separated: windows, last, bins (default: all)"),
+      {"windows", "last", "bins"})
+      ->delimiter(',');
+  take_words(
+      add("--protocol", eval.protocol, "the settings of a paper; other options override them"),
+      kPaperProtocols);
   options
       .add_flag("--require-all-lengths", eval.require_all_lengths,
-                "refuse lengths that no document has, which are left out with a warning otherwise")
-      ->excludes(&task);
-  take_words(add("--protocol", eval.protocol,
-                 "what a paper evaluates by, of bam, cable, dape, asentmax; other options replace "
-                 "what it sets"),
-             kPaperProtocols);
-  take_names(add("--text", eval.text,
-                 "documents: long ones, the same targets at every length (default); beginnings of "
-                 "them; packed: all tokens in a row; short: whole documents up to the longest "
-                 "length"),
-             kPerplexityTexts);
-  take_words(add("--protocols", eval.protocols, "of windows, last, bins (default: all)"),
-             {"windows", "last", "bins"})
-      ->delimiter(',');
+                "fail if no document has one of the lengths (default: leave it out with a warning)")
+      ->excludes(&task)
+      ->group(kPerplexityGroup);
   take_integers(add("--last-tokens", eval.last_tokens,
-                    "K of protocol last (default: 256, or the shortest length where that is "
-                    "less; of beginnings and packed text each length by itself)"),
+                    "K of protocol last (default: 256, or the shortest length if that is less; for "
+                    "beginnings and packed text, each length)"),
                 1, PerplexityRequest::kMostLength);
   take_integers(add("--bin", eval.bin, "positions per bin of protocol bins (default: 1024)"), 1,
                 PerplexityRequest::kMostLength);
   take_integers(add("--positions", eval.positions,
-                    "write the mean loss at each of the first so many positions of the longest "
-                    "length"),
+                    "write the mean loss at each of the first N positions of the longest length "
+                    "(needs --output)"),
                 1, PerplexityRequest::kMostLength)
       ->needs(&output);
   take_integers(add("--count", eval.counts,
-                    "the first so many documents, or windows of packed text, of these one number "
-                    "or one for each length (default: all)"),
+                    "the first N documents, or windows of packed text; for these, one number or "
+                    "one per length (default: all)"),
                 1, kMostTargets)
       ->delimiter(',');
   take_integers(
       add("--max-tokens", eval.max_tokens, "targets per length and protocol (default: all)"), 1,
       kMostTargets);
   take_names(add("--document-marks", eval.document_marks,
-                 "keep or drop the ids that begin and end documents, of packed text (default: "
-                 "keep)"),
+                 "keep or drop BOS and EOS in packed text (default: keep)"),
              kDocumentMarks);
   take_integers(add("--document-start", eval.document_start,
-                    "the id that begins a document (default: data.document_start, or the "
-                    "manifest beside the shards)"),
-                0, INT32_MAX);
+                    "BOS id that begins a document (default: data.document_start, or the shards' "
+                    "manifest)"),
+                0, INT32_MAX)
+      ->type_name("ID");
   take_integers(add("--document-end", eval.document_end,
-                    "the id that ends one, to be dropped (default: the manifest's)"),
-                0, INT32_MAX);
+                    "EOS id that ends a document, to drop it (default: the manifest's)"),
+                0, INT32_MAX)
+      ->type_name("ID");
 }
 
 }  // namespace
@@ -87,14 +93,14 @@ std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunC
   if (c.model.kind == ModelKind::max_retrieval && arguments.precision == Precision::tf32) {
     throw Error(ExitCode::usage, "--precision",
                 "fp32 with model.kind max_retrieval, whose priorities have 24 bits",
-                "tf32, which keeps 11 of them", "choose fp32");
+                "tf32, which keeps 11 bits", "choose fp32");
   }
   try {
     return make_backend(arguments.device.value_or(c.device),
                         arguments.precision.value_or(c.train.precision), 0);
   } catch (const Error& e) {
     if (!arguments.precision || e.code() != ExitCode::config) throw;
-    throw e.as(ExitCode::usage, "--precision", "choose one of these, or a GPU");
+    throw e.as(ExitCode::usage, "--precision", "choose one of them, or use a GPU");
   }
 }
 
@@ -108,8 +114,7 @@ void require_lengths(const EvalArguments& arguments) {
   const auto& lengths = arguments.lengths;
   if (std::find(lengths.begin(), lengths.end(), 0) != lengths.end()) {
     throw Error(ExitCode::usage, "--lengths",
-                fmt::format("an integer from 1 to {}", PerplexityRequest::kMostLength), "0",
-                "choose one within these limits");
+                fmt::format("an integer from 1 to {}", PerplexityRequest::kMostLength), "0", "");
   }
   require_some(lengths);
 }
@@ -125,7 +130,7 @@ int run_eval(const EvalArguments& arguments) {
   };
   if (!arguments.prompts.empty() && !is_one_of(kRetrievalTasks)) {
     throw Error(ExitCode::usage, "--write-prompts",
-                "a task that draws texts: " + join(kRetrievalTasks), arguments.task,
+                "a task that generates prompts: " + join(kRetrievalTasks, " or "), arguments.task,
                 "bamdata synth prints the sequences of other tasks");
   }
   if (is_one_of(kPromptTasks)) return run_eval_prompts(arguments);
@@ -136,52 +141,70 @@ int run_eval(const EvalArguments& arguments) {
 
 Command eval_command(CLI::App& app) {
   const auto eval = std::make_shared<EvalArguments>();
-  CLI::App* options =
-      app.add_subcommand("eval",
-                         "perplexity, or the scores of a task, against length; multiple choice, "
-                         "cloze and requests of a file");
-  options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")->required();
-  take_integers(options->add_option("--lengths", eval->lengths,
-                                    "sequence lengths, e.g. 512,1024,2048; of a task its sources'"),
-                0, PerplexityRequest::kMostLength)
-      ->delimiter(',');
-  add_overrides(*options, eval->overrides);
-  CLI::Option* task = options->add_option(
-      "--task", eval->task,
-      "in place of perplexity, accuracy and exact match of this task; or choice, cloze, requests: "
-      "of the texts of a file (bamtrain help downstream); or passkey, niah: what the model finds "
-      "in "
-      "long texts (bamtrain help retrieval)");
+  CLI::App* options = app.add_subcommand(
+      "eval", "measure perplexity, or the accuracy on a task, against sequence length");
+  constexpr const char* kGroup = "Evaluation";
+  options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")
+      ->type_name("DIR")
+      ->required()
+      ->group(kGroup);
+  take_integers(
+      options->add_option("--lengths", eval->lengths,
+                          "comma-separated sequence lengths, such as 512,1024,2048; for a "
+                          "task, source lengths"),
+      0, PerplexityRequest::kMostLength)
+      ->delimiter(',')
+      ->type_name("N,...")
+      ->group(kGroup);
+  options->add_option("--output", eval->output, "write the result as JSON to this file")
+      ->type_name("FILE")
+      ->group(kGroup);
+  add_overrides(*options, eval->overrides)->group(kGroup);
+  take_names(options->add_option("--precision", eval->precision,
+                                 "precision of the model (default: as in training)"),
+             kPrecisionNames)
+      ->group(kGroup);
+  take_names(options->add_option("--device", eval->device,
+                                 "device of the model (default: as in training)"),
+             kDeviceNames)
+      ->group(kGroup);
+  CLI::Option* output = options->get_option("--output");
+
+  CLI::Option* task =
+      options
+          ->add_option("--task", eval->task,
+                       "a task of bamdata synth; choice, cloze or requests on the examples of a "
+                       "file (bamtrain help downstream); passkey or niah, retrieval from long "
+                       "prompts (bamtrain help retrieval)")
+          ->type_name("NAME")
+          ->group(kTaskGroup);
   options
-      ->add_option(
-          "--task-set", eval->task_settings,
-          "an option of the task, KEY=VALUE (default: as in training); of choice, cloze, requests, "
-          "passkey and niah what their pages say")
+      ->add_option("--task-set", eval->task_settings,
+                   "an option of the task, repeatable (default: as in training; see bamtrain help "
+                   "NAME)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
-      ->needs(task);
+      ->needs(task)
+      ->group(kTaskGroup);
   take_integers(
       options->add_option("--samples", eval->samples,
-                          "sequences at each length (1000), prompts of passkey and niah at "
-                          "each length and depth; of a file the first so many examples "
-                          "(all)"),
+                          "sequences per length (default: 1000); prompts per length and depth for "
+                          "passkey and niah; the first N examples of a file (default: all)"),
       1, kMostTargets)
-      ->needs(task);
-  take_integers(options->add_option("--seed", eval->seed, "of these sequences (0)"), 0, INT64_MAX)
-      ->needs(task);
-  take_names(options->add_option("--precision", eval->precision,
-                                 "fp32, tf32 or bf16 (default: as trained)"),
-             kPrecisionNames);
-  take_names(options->add_option("--device", eval->device,
-                                 "auto, cpu, cuda or check (default: as trained)"),
-             kDeviceNames);
-  CLI::Option* output =
-      options->add_option("--output", eval->output, "write the result as JSON to this file");
+      ->needs(task)
+      ->group(kTaskGroup);
+  take_integers(options->add_option("--seed", eval->seed, "seed of the sequences (default: 0)"), 0,
+                INT64_MAX)
+      ->needs(task)
+      ->group(kTaskGroup);
   options
       ->add_option("--write-prompts", eval->prompts,
-                   "write the texts of passkey and niah with their answers to this file, a JSON "
-                   "object a line, and ask the model nothing")
+                   "write the prompts of passkey or niah, with their answers, to this file as JSON "
+                   "lines instead of evaluating the model")
+      ->type_name("FILE")
       ->needs(task)
-      ->excludes(output);
+      ->excludes(output)
+      ->group(kTaskGroup);
   add_perplexity_options(*options, *eval, *task, *output);
   return {options, [eval] { return run_eval(*eval); }};
 }

@@ -53,16 +53,17 @@ std::vector<EvaluatedSet> sets_of(const EvalArguments& arguments, const RunConfi
   for (const std::string& text : arguments.data) out.push_back(set_of(text));
   if (out.empty()) out.push_back({"", c.data.val});
   if (out[0].source.empty()) {
-    throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
-                "neither this option nor data.val in the checkpoint's config",
-                c.data.train.has_tasks() ? "give --data, or --task" : "give --data");
+    throw Error::fault(ExitCode::usage, "--data",
+                       "no data: the checkpoint's config has no shards in data.val",
+                       c.data.train.has_tasks() ? "give a folder or glob of shards, or --task"
+                                                : "give a folder or glob of shards");
   }
   for (size_t i = 0; out.size() > 1 && i < out.size(); ++i) {
     const auto same = std::find_if(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i),
                                    [&](const EvaluatedSet& s) { return s.name == out[i].name; });
     if (!out[i].name.empty() && same == out.begin() + static_cast<std::ptrdiff_t>(i)) continue;
-    throw Error(ExitCode::usage, "--data", "NAME=PATH with a name of its own for each of several",
-                arguments.data[i], "name each, with letters, digits, -, _ and .");
+    throw Error(ExitCode::usage, "--data", "NAME=PATH with a unique name for each of several",
+                arguments.data[i], "use letters, digits, -, _ and . in names");
   }
   return out;
 }
@@ -79,7 +80,7 @@ void require_finite_perplexity(const std::string& checkpoint, const ordered_json
                   fmt::format("{} {} {} ({})", std::isnan(loss) ? "NaN" : "infinity",
                               bin ? "from position" : "at length",
                               row[bin ? "from" : "length"].get<int64_t>(), protocol),
-                  "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+                  "try --precision fp32, then an earlier checkpoint");
     }
   }
 }
@@ -145,7 +146,7 @@ void leave_out_absent_lengths(const EvalArguments& arguments, EvaluatedSet* set)
   }
   set->request = std::move(request);
   print_message(stderr,
-                "warning: --lengths " + left_out + " (--require-all-lengths makes that an error)");
+                "warning: --lengths " + left_out + " (--require-all-lengths makes this an error)");
 }
 
 /// Warns that the number of documents at a length depends on the other requested lengths.
@@ -155,8 +156,8 @@ void warn_of_fewer_documents(const EvaluatedSet& set, const DocumentCounts& coun
   print_message(
       stderr,
       fmt::format("warning: all lengths are measured on documents of {} with more than {} tokens, "
-                  "the longest length, of which there are {}; length {} alone would choose among "
-                  "{}. Compare only numbers of the same longest length",
+                  "the longest length. There are {}; length {} alone would use {}. Compare only "
+                  "numbers with the same longest length",
                   set.shards->source(), lengths.back(), counts.of_longest, lengths.front(),
                   counts.of_shortest));
 }
@@ -196,7 +197,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
     const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, {}};
     bytes = std::max(bytes, perplexity_bytes(model, set.request.lengths));
   }
-  check_memory(backend->memory(), layout, bytes, "memory of a model and texts (--lengths)",
+  check_memory(backend->memory(), layout, bytes, "memory of the model and its windows (--lengths)",
                "leave the longest out");
   Arena arena;
   const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);

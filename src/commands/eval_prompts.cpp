@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// "  acc 0.2500 +- 0.0125  acc_norm 0.3000 +- 0.0132".
+/// "  acc 0.2500 ± 0.0125  acc_norm 0.3000 ± 0.0132".
 std::string scores_text(const ordered_json& row) {
   std::string text;
   for (const char* name : {"acc", "acc_norm", "acc_token", "perplexity"}) {
@@ -58,8 +58,7 @@ void print_prompt_scores(const ordered_json& result) {
                  row["examples"].get<int64_t>(), scores_text(row));
     }
   }
-  fmt::print(
-      "+-: the standard error of sampling the examples; models of other seeds differ besides\n");
+  fmt::print("±: standard error over examples; seed variance not included\n");
 }
 
 /// {"logprob", "is_greedy", "tokens"} for each request, one line each.
@@ -99,7 +98,8 @@ int run_eval_prompts(const EvalArguments& arguments) {
   };
   texts->check(0, scored());
   check_memory(backend->memory(), layout, texts->bytes(0, scored()),
-               "memory of a model and texts (--task-set file)", "leave the longest example out");
+               "memory of the model and examples (--task-set file)",
+               "leave the longest example out");
   master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   const ProgressLine line;
   ordered_json row;

@@ -64,8 +64,8 @@ void check_output(const std::string& path, const char* option) {
   const AtomicFile tried(path);  // never committed
   constexpr int64_t kBeginning = 4096;
   if (is_result(beginning_of(path, kBeginning))) return;
-  throw Error(ExitCode::usage, option, "a new file, or a result of bamtrain eval to replace",
-              path + ", which is none", "choose another name, or remove the file");
+  throw Error::fault(ExitCode::usage, option, path + " exists and is not a result of bamtrain eval",
+                     "choose another name, or remove the file");
 }
 
 void write_result(const std::string& path, const ordered_json& result) {
@@ -90,7 +90,7 @@ std::vector<ordered_json> rows_before(const std::string& path, const ordered_jso
   if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
   constexpr int64_t kMostBytes = int64_t{1} << 30;
   const JsonSource source = {path, ExitCode::io,
-                             "none is needed: all is measured anew, and replaces it"};
+                             "all lengths are measured again, and the file is replaced"};
   try {
     const std::string text = InputFile(path, source.code, source.remedy).text(kMostBytes);
     const ordered_json before = parse_digested_json(text, source);

@@ -13,8 +13,8 @@
 #include "commands/task_settings.h"
 #include "config/reader.h"
 #include "config/task.h"
-#include "core/closest_match.h"
 #include "core/clustered_mean.h"
+#include "core/faults.h"
 #include "core/join.h"
 #include "eval/task_scores.h"
 #include "tasks/file.h"
@@ -30,15 +30,15 @@ using nlohmann::ordered_json;
 void require_known(const std::string& task) {
   if (find_task(task) != nullptr) return;
   if (task == file_task().name) {
-    throw Error(ExitCode::usage, "--task", "a task that is drawn", task,
-                "name the file in the run's data.val, whose results are those of validation");
+    throw Error::fault(ExitCode::usage, "--task", task + " reads its examples from a file",
+                       "name the file in the run's data.val: validation measures it");
   }
   std::vector<std::string> names = task_names();
   std::vector<std::string> others = kPromptTasks;
   others.insert(others.end(), kRetrievalTasks.begin(), kRetrievalTasks.end());
   names.insert(names.end(), others.begin(), others.end());
-  throw Error(ExitCode::usage, "--task", "a task's name", task,
-              did_you_mean(task, names, join(others) + ", or what bamdata synth --help lists"));
+  throw unknown_name(ExitCode::usage, "--task", "task", task, names,
+                     "choose one of " + join(others) + ", or of bamdata synth --help");
 }
 
 /// The task with the run's options, without its lengths.
@@ -59,9 +59,10 @@ json task_of_run(const std::string& name, const RunConfig& c,
     if (value.is_null()) value = other;
     for (const auto& [key, option] : other.items()) {
       if (option == value[key] || given.count(key) > 0) continue;
-      throw Error(ExitCode::usage, "--task-set", key + " of \"" + name + "\"",
-                  "none, and " + value[key].dump() + " and " + option.dump() + " in data.train",
-                  "give --task-set " + key + "=VALUE");
+      throw Error::fault(ExitCode::usage, "--task-set",
+                         "data.train has " + name + " with " + key + " " + value[key].dump() +
+                             " and " + option.dump(),
+                         "give --task-set " + key + "=VALUE");
     }
   }
   if (value.is_null() && c.data.val_task && c.data.val_task->info->name == name) {
@@ -86,7 +87,7 @@ TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
   for (const auto& [key, text] : given) {
     if (key == "task" || key == "length") {
       throw Error(ExitCode::usage, "--task-set", "an option of the task", key + "=" + text,
-                  "give --task or --lengths");
+                  "give --" + std::string(key == "task" ? "task" : "lengths") + " instead");
     }
     value[key] = option_value(arguments.task, key, text);
   }
@@ -116,8 +117,7 @@ void print_task_scores(const ordered_json& result) {
                row["length"].get<int64_t>(), with_error(row, "exact_match"),
                with_error(row, "accuracy"), with_error(row, "loss"));
   }
-  fmt::print(
-      "+-: the standard error of sampling the sequences; models of other seeds differ besides\n");
+  fmt::print("±: standard error over sequences; seed variance not included\n");
 }
 
 void require_finite_scores(const ordered_json& result) {
@@ -127,7 +127,7 @@ void require_finite_scores(const ordered_json& result) {
     throw Error(ExitCode::nonfinite, result["checkpoint"].get<std::string>(), "finite losses",
                 fmt::format("{} at length {}", std::isnan(loss) ? "NaN" : "infinity",
                             row["length"].get<int64_t>()),
-                "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+                "try --precision fp32, then an earlier checkpoint");
   }
 }
 
@@ -174,7 +174,7 @@ int run_eval_task(const EvalArguments& arguments) {
                              master_weights};
   check_task_request(request, model);
   check_memory(backend->memory(), layout, task_scores_bytes(request, model),
-               "memory of a model and sequences (--samples, --lengths)", "lower them");
+               "memory of the model and sequences (--samples, --lengths)", "lower them");
   Arena arena;
   master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   ordered_json task = task_json(request.task);

@@ -30,7 +30,7 @@ struct ExportArguments {
 
 int run_export(const ExportArguments& arguments) {
   if (arguments.request.output.empty()) {
-    throw Error(ExitCode::usage, "--output", "the name of a folder", "none", "give one");
+    throw Error::fault(ExitCode::usage, "--output", "empty name", "name a folder");
   }
   require_expanded_path(arguments.request.output, ExitCode::usage, "--output");
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
@@ -53,34 +53,51 @@ int run_export(const ExportArguments& arguments) {
 
 Command export_command(CLI::App& app) {
   const auto a = std::make_shared<ExportArguments>();
-  CLI::App* options = app.add_subcommand("export", "a folder for Hugging Face's transformers");
-  options->add_option("--checkpoint", a->checkpoint, "checkpoint folder")->required();
+  CLI::App* options =
+      app.add_subcommand("export", "write a folder for Hugging Face's transformers");
+  constexpr const char* kModel = "Model";
+  constexpr const char* kTokenizer = "Tokenizer";
+  options->add_option("--checkpoint", a->checkpoint, "checkpoint folder")
+      ->type_name("DIR")
+      ->required()
+      ->group(kModel);
   options
       ->add_option("--output", a->request.output,
-                   "the folder to write, absent or empty; it appears complete or not at all")
-      ->required();
-  take_words(options->add_option(
-                 "--dtype", a->dtype,
-                 "fp32 (default) or bf16; parameters of priors, scales and normalizers stay fp32"),
-             {"fp32", "bf16"});
-  CLI::Option* tokenizer = options->add_option(
-      "--tokenizer", a->request.tokenizer,
-      "file of the tokenizer to go with it (default: the one that made the shards, near them)");
+                   "folder to write, empty or new; it appears complete or not at all")
+      ->type_name("DIR")
+      ->required()
+      ->group(kModel);
+  take_words(options->add_option("--dtype", a->dtype,
+                                 "of the weights (default: fp32); parameters of priors, scales and "
+                                 "normalizers stay fp32"),
+             {"fp32", "bf16"})
+      ->group(kModel);
+  take_bytes(options->add_option("--max-shard-size", a->request.max_shard_bytes,
+                                 "largest weights file, such as 500MB or 2GiB (default: 5GB)"))
+      ->group(kModel);
+  add_overrides(*options, a->overrides)->group(kModel);
+  CLI::Option* tokenizer =
+      options
+          ->add_option("--tokenizer", a->request.tokenizer,
+                       "tokenizer file to include (default: the one that made the shards, found "
+                       "near them)")
+          ->type_name("FILE")
+          ->group(kTokenizer);
   CLI::Option* none = options->add_flag_callback(
-      "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "leave it out");
-  none->excludes(tokenizer);
+      "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "include no tokenizer");
+  none->excludes(tokenizer)->group(kTokenizer);
   options
       ->add_flag("--sentencepiece", a->request.sentencepiece,
-                 "its file as it is, sentencepiece.model, in place of a tokenizer.json")
-      ->excludes(none);
-  take_bytes(options->add_option("--max-shard-size", a->request.max_shard_bytes,
-                                 "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)"));
-  take_integers(
-      options->add_option("--document-start", a->request.document_start,
-                          "token id that begins a document (default: the config's, or the "
-                          "manifest's)"),
-      0, INT32_MAX);
-  add_overrides(*options, a->overrides);
+                 "include the SentencePiece file itself, as sentencepiece.model, instead of a "
+                 "tokenizer.json")
+      ->excludes(none)
+      ->group(kTokenizer);
+  take_integers(options->add_option("--document-start", a->request.document_start,
+                                    "BOS id that begins a document (default: the config's, or the "
+                                    "manifest's)"),
+                0, INT32_MAX)
+      ->type_name("ID")
+      ->group(kTokenizer);
   return {options, [a] { return run_export(*a); }};
 }
 

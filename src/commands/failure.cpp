@@ -25,8 +25,9 @@ std::optional<Error> of_the_system(const std::exception& failure) {
   if (refused == nullptr || refused->code() != std::errc::resource_unavailable_try_again) {
     return std::nullopt;
   }
-  return Error(ExitCode::device, "threads", "one more thread", failure.what(),
-               "raise the limit of " + limit_of_threads() + ", or set OMP_NUM_THREADS lower");
+  return Error::fault(
+      ExitCode::device, "threads", std::string("cannot start a thread: ") + failure.what(),
+      "raise the limit of " + limit_of_threads() + ", or set OMP_NUM_THREADS lower");
 }
 
 }  // namespace

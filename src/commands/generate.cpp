@@ -5,13 +5,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "commands/load_checkpoint.h"
+#include "core/faults.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
 #include "core/text_file.h"
@@ -29,8 +29,8 @@ constexpr const char* kShorterText = "lower it, or shorten the prompt";
 void check_stops(const std::vector<std::string>& stops) {
   for (const std::string& stop : stops) {
     if (!stop.empty() && first_invalid_utf8(stop) == std::string_view::npos) continue;
-    throw Error(ExitCode::usage, "--stop", "text in UTF-8", stop.empty() ? "none" : "other bytes",
-                "change it");
+    throw Error::fault(ExitCode::usage, "--stop", stop.empty() ? "empty text" : "not valid UTF-8",
+                       "give text in UTF-8");
   }
 }
 
@@ -40,12 +40,12 @@ std::string read_standard_input() {
   for (size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) {
     text.append(buffer, n);
     if (static_cast<int64_t>(text.size()) <= kMostInputBytes) continue;
-    throw Error(ExitCode::data, "standard input", fmt::format("at most {} bytes", kMostInputBytes),
-                "more", "give less text");
+    throw Error::fault(ExitCode::data, "standard input",
+                       fmt::format("more than {} bytes", kMostInputBytes), "give less text");
   }
   if (std::ferror(stdin)) {
-    throw Error(ExitCode::io, "standard input", "a prompt that can be read", std::strerror(errno),
-                "give --prompt or --prompt-file");
+    throw system_error(ExitCode::io, "standard input", "read", errno,
+                       "give --prompt or --prompt-file");
   }
   return text;
 }
@@ -92,7 +92,7 @@ int run_generate(const GenerateArguments& arguments) {
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);
   check_memory(backend->memory(), layout, model->planned_bytes(),
-               "memory of a model and a text (--max-tokens)", kShorterText);
+               "memory of the model and its KV cache (--max-tokens)", kShorterText);
   Arena arena;
   const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   model->commit(master_weights);
@@ -106,57 +106,77 @@ int run_generate(const GenerateArguments& arguments) {
 
 Command generate_command(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
-  CLI::App* options = app.add_subcommand(
-      "generate",
-      "text after a prompt. Prints what follows the prompt, not the prompt, in UTF-8. "
-      "It ends after --max-tokens, before --stop, or where the model ends the document");
-  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
-  options->add_option("--tokenizer", arguments->tokenizer,
-                      "a tokenizer's file (default: the one that made the shards, looked for as "
-                      "a file of its SHA-256 in their folder and the two around it)");
+  CLI::App* options = app.add_subcommand("generate", "generate text from a prompt");
+  options->footer(
+      "Prints the continuation without the prompt, in UTF-8. It ends after\n"
+      "--max-tokens, before --stop, or where the model ends the document.\n");
+  constexpr const char* kModel = "Model and prompt";
+  constexpr const char* kSampling = "Sampling";
+  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")
+      ->type_name("DIR")
+      ->required()
+      ->group(kModel);
   // A function, because an empty text is a valid value.
-  CLI::Option* prompt = options->add_option_function<std::string>(
-      "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
-      "text to continue; empty: a document from its start");
+  CLI::Option* prompt =
+      options
+          ->add_option_function<std::string>(
+              "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
+              "text to continue; empty: start a document")
+          ->type_name("TEXT")
+          ->group(kModel);
   options
       ->add_option("--prompt-file", arguments->prompt_file,
-                   "the same from a file, as it is, its last newline included; -: standard input "
-                   "(the default without --prompt)")
-      ->excludes(prompt);
-  take_integers(
-      options->add_option("--max-tokens", arguments->limits.max_tokens, "tokens to write (256)"), 1,
-      GenerationLimits::kMostTokens);
-  Sampling& s = arguments->limits.sampling;
-  take_numbers(options->add_option("--temperature", s.temperature,
-                                   "what logits are divided by (1); 0: always the likeliest token"),
-               "0 (the likeliest token) or a number above it", [](double x) { return x >= 0; });
-  take_integers(
-      options->add_option("--top-k", s.top_k, "draw from the k likeliest tokens; 0: from all (0)"),
-      0, INT32_MAX);
-  take_numbers(
-      options->add_option("--top-p", s.top_p,
-                          "then from the fewest, likeliest first, that have this share of the "
-                          "probability (1)"),
-      "a number above 0, 1 at most", [](double x) { return x > 0 && x <= 1; });
-  take_numbers(
-      options->add_option("--min-p", s.min_p,
-                          "then from those at least this many times as likely as the likeliest "
-                          "(0)"),
-      "a number from 0 to 1", [](double x) { return x >= 0 && x <= 1; });
-  take_integers(options->add_option("--seed", arguments->seed, "of what is drawn (0)"), 0,
-                INT64_MAX);
-  options->add_option("--stop", arguments->limits.stops, "text to end before (repeatable)")
-      ->take_all()
-      ->allow_extra_args(false);  // [END] is not a list
-  add_overrides(*options, arguments->overrides);
+                   "the same from a file, its last newline included; -: standard input (the "
+                   "default without --prompt)")
+      ->type_name("FILE")
+      ->excludes(prompt)
+      ->group(kModel);
+  options
+      ->add_option("--tokenizer", arguments->tokenizer,
+                   "tokenizer file (default: the one that made the shards, found near them)")
+      ->type_name("FILE")
+      ->group(kModel);
+  add_overrides(*options, arguments->overrides)->group(kModel);
   take_names<Precision>(
       options->add_option("--precision", arguments->precision,
-                          "fp32 or bf16 (default: as trained; fp32 where that was tf32)"),
-      {{"fp32", Precision::f32}, {"bf16", Precision::bf16}});
-  take_names(
-      options->add_option("--device", arguments->device,
-                          "auto, cpu, cuda or check (default: auto, a GPU where there is one)"),
-      kDeviceNames);
+                          "precision of the model (default: as in training, with fp32 for tf32)"),
+      {{"fp32", Precision::f32}, {"bf16", Precision::bf16}})
+      ->group(kModel);
+  take_names(options->add_option("--device", arguments->device,
+                                 "device of the model (default: auto, a GPU if there is one)"),
+             kDeviceNames)
+      ->group(kModel);
+  take_integers(options->add_option("--max-tokens", arguments->limits.max_tokens,
+                                    "tokens to generate (default: 256)"),
+                1, GenerationLimits::kMostTokens)
+      ->group(kSampling);
+  options->add_option("--stop", arguments->limits.stops, "text to stop before; repeatable")
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false)  // [END] is not a list
+      ->group(kSampling);
+  Sampling& s = arguments->limits.sampling;
+  take_numbers(options->add_option("--temperature", s.temperature,
+                                   "logits are divided by it (default: 1); 0: greedy decoding"),
+               "0 (greedy decoding) or a number above 0", [](double x) { return x >= 0; })
+      ->group(kSampling);
+  take_integers(options->add_option("--top-k", s.top_k,
+                                    "sample from the N most likely tokens; 0: all (default: 0)"),
+                0, INT32_MAX)
+      ->group(kSampling);
+  take_numbers(options->add_option("--top-p", s.top_p,
+                                   "then from the smallest set of most likely tokens with this "
+                                   "probability (default: 1)"),
+               "a number above 0, 1 at most", [](double x) { return x > 0 && x <= 1; })
+      ->group(kSampling);
+  take_numbers(options->add_option("--min-p", s.min_p,
+                                   "then from tokens with at least this fraction of the highest "
+                                   "probability (default: 0)"),
+               "a number from 0 to 1", [](double x) { return x >= 0 && x <= 1; })
+      ->group(kSampling);
+  take_integers(options->add_option("--seed", arguments->seed, "random seed (default: 0)"), 0,
+                INT64_MAX)
+      ->group(kSampling);
   return {options, [arguments] { return run_generate(*arguments); }};
 }
 

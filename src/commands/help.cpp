@@ -8,8 +8,10 @@
 #include "commands/command.h"
 #include "commands/documentation.h"
 #include "config/reference.h"
-#include "core/closest_match.h"
-#include "core/error.h"
+#include "core/faults.h"
+#include "core/help_format.h"
+#include "core/join.h"
+#include "core/pager.h"
 
 namespace bamtrain {
 
@@ -31,38 +33,80 @@ std::vector<Page> all_pages() {
   return pages;
 }
 
-int run_help(const std::string& topic) {
-  const std::vector<Page> pages = all_pages();
-  if (topic.empty()) {
-    fmt::print("bamtrain help TOPIC prints a page of the documentation:\n\n");
-    for (const Page& page : pages) {
-      fmt::print("  {:<16} {}\n", page.topic, page.text.substr(2, page.text.find('\n') - 2));
-    }
-    fmt::print("\nbamtrain --help and bamtrain COMMAND --help list options.\n");
-    return 0;
-  }
-  std::vector<std::string> topics;
-  std::string listed;
-  for (const Page& page : pages) {
-    if (page.topic == topic) {
-      fmt::print("{}", page.text);
-      return 0;
-    }
-    topics.push_back(page.topic);
-    listed += (listed.empty() ? "" : ", ") + page.topic;
-  }
-  const std::string near = closest_match(topic, topics);
-  throw Error(ExitCode::usage, "help", "one of " + listed, topic,
-              near.empty() ? "bamtrain help lists them" : "did you mean " + near + "?");
+std::vector<std::string> names_of(const std::vector<Page>& pages) {
+  std::vector<std::string> names;
+  for (const Page& page : pages) names.push_back(page.topic);
+  return names;
 }
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string list_of_topics(const std::vector<Page>& pages) {
+  std::string out = "bamtrain help TOPIC prints one of these topics.\n\nPages:\n";
+  for (const Page& page : pages) {
+    out += help_entry(page.topic, page.text.substr(2, page.text.find('\n') - 2));
+  }
+  out += "\nConfiguration:\n";
+  out += help_entry("config KEY", "a key, or a section with its keys: config train.steps");
+  out += "\nMechanisms and tasks, with their options:\n";
+  for (const auto& [kind, names] : mechanisms_by_kind()) out += help_entry(kind, join(names));
+  out += help_entry("task", join(every_task_name()));
+  return out + "\nbamtrain --help and bamtrain COMMAND --help list options.\n";
+}
+
+/// What `topic`, and after "config" the `key`, is about.
+std::string text_about(const std::string& topic, const std::string& key, const CLI::App& app) {
+  const std::vector<Page> pages = all_pages();
+  if (topic.empty()) return list_of_topics(pages);
+  if (!key.empty()) {
+    if (topic != "config") {
+      throw Error::fault(ExitCode::usage, "help", "unexpected argument '" + key + "'",
+                         "only config takes one: bamtrain help config KEY");
+    }
+    const std::string entry = config_entry(key);
+    if (!entry.empty()) return entry;
+    throw unknown_name(ExitCode::usage, "help config", "key", key, config_paths(),
+                       "bamtrain help config lists the keys");
+  }
+  for (const Page& page : pages) {
+    if (page.topic == topic) return page.text;
+  }
+  if (const std::string page = mechanism_page(topic); !page.empty()) return page;
+  std::vector<std::string> known = names_of(pages);
+  for (const auto& more : {commands_of(app), mechanism_names(), every_task_name()}) {
+    known.insert(known.end(), more.begin(), more.end());
+  }
+  const std::vector<std::string> commands = commands_of(app);
+  if (std::find(commands.begin(), commands.end(), topic) != commands.end()) {
+    const CLI::App* const command = app.get_subcommand(topic);
+    return command->help(app.get_name());
+  }
+  throw unknown_name(ExitCode::usage, "help", "topic", topic, known,
+                     "choose one of " + join(names_of(pages)) + ", or a name of bamtrain help");
+}
+
+struct HelpArguments {
+  std::string topic, key;
+};
 
 }  // namespace
 
 Command help_command(CLI::App& app) {
-  const auto topic = std::make_shared<std::string>();
-  CLI::App* options = app.add_subcommand("help", "a page of the documentation");
-  options->add_option("topic", *topic, "its name; none: the list of pages");
-  return {options, [topic] { return run_help(*topic); }};
+  const auto arguments = std::make_shared<HelpArguments>();
+  CLI::App* options = app.add_subcommand("help", "print a page of the documentation");
+  options->add_option("topic", arguments->topic,
+                      "a page, a mechanism, a task or a command (default: list them)");
+  options->add_option("key", arguments->key, "after config: the key or section to print");
+  return {options, [arguments, &app] {
+            print_paged(text_about(arguments->topic, arguments->key, app));
+            return 0;
+          }};
 }
 
 }  // namespace bamtrain

@@ -56,8 +56,8 @@ std::vector<int64_t> read_integers(const std::string& text, const std::string& o
     const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), x);
     if (error != std::errc() || rest != word.data() + word.size() || x < 0 || x >= end) {
       throw Error(ExitCode::usage, option,
-                  fmt::format("integers from 0 to {} with commas between them: {}", end - 1, what),
-                  word.empty() ? "none" : word, "change it");
+                  fmt::format("comma-separated integers from 0 to {}, {}", end - 1, what),
+                  word.empty() ? "an empty entry" : word, "");
     }
     out.push_back(x);
     begin = comma + 1;
@@ -69,16 +69,18 @@ void require_prompt(const InspectArguments& arguments) {
   const int given = (arguments.prompt ? 1 : 0) + (arguments.prompt_file.empty() ? 0 : 1) +
                     (arguments.ids ? 1 : 0);
   if (given == 1) return;
-  throw Error(ExitCode::usage, "bamtrain inspect", "one of --prompt, --prompt-file and --ids",
-              given == 0 ? "none" : "several", "give one");
+  throw Error::fault(ExitCode::usage, "inspect",
+                     given == 0 ? "missing prompt" : "more than one prompt",
+                     "give one of --prompt, --prompt-file and --ids");
 }
 
 /// Refuses other files: a typo could replace a model, or anything else.
 void require_replaceable_inspection(const std::string& page, const std::string& tensors) {
   constexpr int64_t kBeginning = 1024;
   const auto refuse = [](const std::string& path) {
-    throw Error(ExitCode::usage, "--output", "a new file, or one of bamtrain inspect to replace",
-                path + ", which is none", "choose another name, or remove the file");
+    throw Error::fault(ExitCode::usage, "--output",
+                       path + " exists and is not a file of bamtrain inspect",
+                       "choose another name, or remove the file");
   };
   std::error_code error;
   if (std::filesystem::exists(tensors, error) && !is_inspection_file(tensors)) refuse(tensors);
@@ -115,7 +117,7 @@ Tokens prompt_tokens(const InspectArguments& arguments, const RunConfig& c,
   const std::string text =
       given ? *arguments.prompt : open_text_file(where, "check the path").text(kMostPromptBytes);
   if (text.empty()) {
-    throw Error(ExitCode::usage, where, "some text", "none", "give some, or --ids");
+    throw Error::fault(ExitCode::usage, where, "empty text", "give some text, or --ids");
   }
   const Tokenizer tokenizer = open_tokenizer(
       {"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint), ", or give --ids"}, c);
@@ -173,17 +175,17 @@ void print_heads(const Inspection& found) {
 void require_numbers(const Inspection& found, const std::string& checkpoint) {
   for (size_t i = 0; i + 1 < found.losses.size(); ++i) {
     if (std::isfinite(found.losses[i])) continue;
-    throw Error(ExitCode::nonfinite, checkpoint, "numbers as the losses of the prompt",
-                fmt::format("NaN or infinity at its token {}", i),
-                "the page and the tensors are written; inspect a checkpoint from before");
+    throw Error(ExitCode::nonfinite, checkpoint, "finite losses of the prompt",
+                fmt::format("NaN or infinity at token {}", i),
+                "the page and the tensors are written; try an earlier checkpoint");
   }
 }
 
 int run_inspect(const InspectArguments& arguments) {
   require_prompt(arguments);
   if (arguments.output.empty()) {
-    throw Error(ExitCode::usage, "--output", "what the files' names begin with", "none",
-                "give some");
+    throw Error::fault(ExitCode::usage, "--output", "empty name",
+                       "give the prefix of the files' names");
   }
   const std::string page_path = arguments.output + ".html";
   const std::string tensors_path = arguments.output + ".safetensors";
@@ -215,7 +217,7 @@ int run_inspect(const InspectArguments& arguments) {
   }
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   check_memory(backend->memory(), layout, checked_add(bytes, 4 * kMostMapBytes, option),
-               "memory of a model, its attention and a page (" + option + ")", kShorterPrompt);
+               "memory of the model, its attention and the page (" + option + ")", kShorterPrompt);
   AtomicFile page(page_path);  // opened first, so that an unwritable path fails before the work
   Arena arena;
   const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
@@ -251,27 +253,50 @@ int run_inspect(const InspectArguments& arguments) {
 
 Command inspect_command(CLI::App& app) {
   const auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* options = app.add_subcommand(
-      "inspect",
-      "attention to a prompt, layer by layer and head by head, on the CPU in fp32: a page to read, "
-      "OUTPUT.html, and its numbers, OUTPUT.safetensors");
-  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
+  CLI::App* options =
+      app.add_subcommand("inspect", "show a checkpoint's attention to a prompt, by layer and head");
+  options->footer(
+      "Writes a page to read, OUTPUT.html, and its numbers, OUTPUT.safetensors. Runs\n"
+      "on the CPU in fp32.\n");
+  constexpr const char* kModel = "Model";
+  constexpr const char* kPrompt = "Prompt (one of these)";
+  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")
+      ->type_name("DIR")
+      ->required()
+      ->group(kModel);
+  options
+      ->add_option("--tokenizer", arguments->tokenizer,
+                   "tokenizer file (default: the one that made the shards, found near them)")
+      ->type_name("FILE")
+      ->group(kModel);
+  add_overrides(*options, arguments->overrides)->group(kModel);
   // Functions, because an empty text is a valid value.
-  options->add_option_function<std::string>(
-      "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
-      fmt::format("text to read, {} tokens at most", kMostInspected));
-  options->add_option("--prompt-file", arguments->prompt_file, "the same from a file, as it is");
-  options->add_option_function<std::string>(
-      "--ids", [arguments](const std::string& text) { arguments->ids = text; },
-      "the ids themselves, 1,2,3, for models without a tokenizer");
-  options->add_option_function<std::string>(
-      "--layers", [arguments](const std::string& text) { arguments->layers = text; },
-      "layers to look into, 0,3 (default: all)");
-  options->add_option("--output", arguments->output, "what the files' names begin with (inspect)");
-  options->add_option("--tokenizer", arguments->tokenizer,
-                      "a tokenizer's file (default: the one that made the shards, looked for as "
-                      "a file of its SHA-256 in their folder and the two around it)");
-  add_overrides(*options, arguments->overrides);
+  options
+      ->add_option_function<std::string>(
+          "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
+          fmt::format("text of at most {} tokens", kMostInspected))
+      ->type_name("TEXT")
+      ->group(kPrompt);
+  options->add_option("--prompt-file", arguments->prompt_file, "the same from a file")
+      ->type_name("FILE")
+      ->group(kPrompt);
+  options
+      ->add_option_function<std::string>(
+          "--ids", [arguments](const std::string& text) { arguments->ids = text; },
+          "comma-separated token ids, for models without a tokenizer")
+      ->type_name("ID,...")
+      ->group(kPrompt);
+  constexpr const char* kOutput = "Output";
+  options
+      ->add_option_function<std::string>(
+          "--layers", [arguments](const std::string& text) { arguments->layers = text; },
+          "comma-separated layers to show, from 0 (default: all)")
+      ->type_name("N,...")
+      ->group(kOutput);
+  options
+      ->add_option("--output", arguments->output, "prefix of the files' names (default: inspect)")
+      ->type_name("NAME")
+      ->group(kOutput);
   return {options, [arguments] { return run_inspect(*arguments); }};
 }
 

@@ -7,6 +7,7 @@
 #include "config/changes.h"
 #include "config/schema.h"
 #include "core/checked.h"
+#include "core/faults.h"
 #include "core/json.h"
 #include "core/print_message.h"
 #include "ops/host_copy.h"
@@ -17,9 +18,9 @@ namespace bamtrain {
 
 namespace {
 
-/// "NAME of shape (4, 16)"; "none" for a missing parameter.
+/// "NAME of shape (4, 16)".
 std::string describe(const Parameter* p) {
-  return p ? p->name + " of shape " + shape_text(p->shape) : "none";
+  return p ? p->name + " of shape " + shape_text(p->shape) : "no such parameter";
 }
 
 /// Throws Error (ExitCode::config) naming the first parameter that only one of the layouts has.
@@ -29,7 +30,7 @@ void require_same_parameters(const ParameterLayout& before, const std::string& p
     if (was && is && was->shape == is->shape) return;
     throw Error(ExitCode::config, "model.attention.prior",
                 "a prior with the parameters of " + priors_before +
-                    ", which the checkpoint was trained with: " + describe(was),
+                    ", which the checkpoint was trained with (" + describe(was) + ")",
                 priors_now + " with " + describe(is), "choose another, or remove --set");
   };
   for (const Parameter& p : before.all()) require_same(&p, now.find(p.name));
@@ -42,7 +43,7 @@ RunConfig stored_config(const nlohmann::json& state, const std::string& file,
                         const std::string& remedy) {
   const std::string where = file + ": config";
   if (!state.is_object() || !state.contains("config")) {
-    throw Error(ExitCode::checkpoint, where, "the run's config", "none", remedy);
+    throw missing(ExitCode::checkpoint, where, "the run's config", remedy);
   }
   try {
     return read_run_config_text(state["config"].dump(), where, {}, ConfigUse::evaluation);
@@ -79,10 +80,11 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
       known = true;
     }
     if (known) continue;
-    throw Error(ExitCode::usage, "--set",
-                "keys of model.attention.prior, model.attention.scale and "
-                "model.attention.normalizer, which evaluation may replace",
-                key, "remove it");
+    throw Error::fault(ExitCode::usage, "--set",
+                       "evaluation cannot change " + key +
+                           ", only model.attention.prior, model.attention.scale and "
+                           "model.attention.normalizer",
+                       "remove it");
   }
   const ParameterLayout before(trained.model, trained.data.sequence_length);
   // Names first: the state determines a model's memory and time, whether it is right or wrong.
@@ -92,7 +94,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   for (const Replaceable& r : replaceable) {
     if (r.key.empty() || before.count({r.group}) + now.count({r.group}) == 0) continue;
     const std::string expected =
-        std::string(r.plural) + " without parameters where evaluation replaces one by another";
+        std::string(r.plural) + " without parameters: evaluation cannot replace others";
     if (r.before != r.now) {
       throw Error(ExitCode::config, r.path, expected, r.before + " in training, " + r.now + " now",
                   std::string("remove --set ") + r.path);
@@ -105,22 +107,22 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   require_same_parameters(before, trained.model.attention.prior.names(), now,
                           c.model.attention.prior.names());
   for (const std::string& key : changed) {
-    print_message(stderr, fmt::format("not as trained: {}: {} -> {}", key,
+    print_message(stderr, fmt::format("changed since training: {}: {} -> {}", key,
                                       text_at(values_before, key), text_at(values_now, key)));
   }
   for (const MovedPath& path : find_run_data(&c, run_folder(checkpoint))) {
-    print_message(stderr,
-                  fmt::format("beside the run: {}: {} -> {}", path.key, path.before, path.now));
+    print_message(stderr, fmt::format("found next to the run: {}: {} -> {}", path.key, path.before,
+                                      path.now));
   }
   return c;
 }
 
-void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
-  command
+CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
+  return command
       .add_option("--set", overrides,
-                  "another prior with the same parameters, model.attention.prior...=value, or "
-                  "another scale or normalizer where neither has any, "
-                  "model.attention.scale...=value, model.attention.normalizer...=value")
+                  "change model.attention.prior to one with the same parameters, or "
+                  "model.attention.scale or normalizer to one without parameters; repeatable")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);  // [a,b] is one value
 }

@@ -27,7 +27,7 @@ RunConfig stored_config(const nlohmann::json& state, const std::string& file,
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
 
 /// Adds --set: the overrides that trained_config accepts.
-void add_overrides(CLI::App& command, std::vector<std::string>& overrides);
+CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& overrides);
 
 /// Throws Error (ExitCode::device) at `where`, "memory of a model and a text (--max-tokens)",
 /// unless `memory` can hold the weights of `layout` plus `beside` bytes. Reports a large amount on

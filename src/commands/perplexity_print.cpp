@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// " +- 0.0123" for the error under `key`; "" if it is unknown.
+/// " ± 0.0123" for the error under `key`; "" if it is unknown.
 std::string error_text(const ordered_json& row, const char* key, int decimals) {
   if (row[key].is_null()) return "";
   return plus_minus(row[key].get<double>(), decimals);
@@ -34,19 +34,18 @@ int64_t longest_of(const ordered_json& result) {
 
 /// Explains what the printed errors include and what they do not.
 void explain_errors(bool known, bool unknown, bool packed) {
-  const char* const cluster = packed ? "stretch" : "document";
   if (known) {
-    fmt::print(
-        "+-: the standard error of sampling the text, by {}; models of other seeds differ "
-        "besides\n",
-        cluster);
+    fmt::print("±: standard error over {}; seed variance not included\n",
+               packed ? "stretches" : "documents");
   }
-  if (unknown) fmt::print("without +-: one {}, whose standard error is unknown\n", cluster);
+  if (unknown) {
+    fmt::print("no ±: one {}, so the standard error is unknown\n", packed ? "stretch" : "document");
+  }
 }
 
 std::string heading(const ordered_json& result, const std::string& protocol) {
-  if (protocol == "windows") return "perplexity, windows of each length, all positions";
-  if (protocol == "short") return "perplexity of whole documents, by how long they are";
+  if (protocol == "windows") return "perplexity over windows of each length, all positions";
+  if (protocol == "short") return "perplexity of whole documents, by their length";
   return fmt::format("perplexity of the last {} tokens of each window",
                      result["last_tokens"].get<int64_t>());
 }
@@ -108,7 +107,7 @@ void print_perplexities(const ordered_json& result) {
     }
   }
   if (result.contains("bins")) {
-    fmt::print("perplexity by position in one long pass\n");
+    fmt::print("perplexity by position in one long window\n");
     for (const auto& row : result["bins"]) {
       fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}{}\n", row["from"].get<int64_t>(),
                  row["to"].get<int64_t>(), row["perplexity"].get<double>(),
@@ -128,7 +127,7 @@ void print_protocol(const ordered_json& settings) {
     text += fmt::format(" --{} {}", option, value_text(value));
   }
   fmt::print("protocol {}:{}{}\n", settings["name"].get<std::string>(), text,
-             settings.value("apart", false) ? ", windows that share no token" : "");
+             settings.value("apart", false) ? ", windows that do not overlap" : "");
 }
 
 }  // namespace bamtrain

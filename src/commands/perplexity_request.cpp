@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/eval.h"
-#include "core/join.h"
 #include "eval/paper_protocols.h"
 #include "record/run_files.h"
 
@@ -21,24 +20,26 @@ PaperProtocol protocol_of(const EvalArguments& a, const RunConfig& c) {
 
 [[noreturn]] void refuse_option(const std::string& option, const std::string& use,
                                 PerplexityText text) {
-  throw Error(ExitCode::usage, option, use, "--text " + name_of(text), "remove one of the two");
+  throw Error::fault(ExitCode::usage, option, use + ", not to --text " + name_of(text),
+                     "remove one of the two");
 }
 
 /// Throws Error for options that do not apply to the kind of text.
 void check_use(const EvalArguments& a, PerplexityText text, DocumentMarks marks) {
   if (text != PerplexityText::packed && a.document_marks) {
-    refuse_option("--document-marks", "packed text", text);
+    refuse_option("--document-marks", "applies to packed text", text);
   }
   if (text == PerplexityText::short_documents) {
-    const char* const windows = "texts that are cut into windows";
+    const char* const windows = "applies to text that is cut into windows";
     if (!a.protocols.empty()) refuse_option("--protocols", windows, text);
     if (a.last_tokens > 0) refuse_option("--last-tokens", windows, text);
     if (a.bin > 0) refuse_option("--bin", windows, text);
     if (a.positions > 0) refuse_option("--positions", windows, text);
   }
   if (a.document_end && marks == DocumentMarks::keep) {
-    throw Error(ExitCode::usage, "--document-end", "packed text without the ids of documents",
-                "text that keeps them", "remove it, or add --document-marks drop");
+    throw Error::fault(ExitCode::usage, "--document-end",
+                       "applies only where --document-marks drop removes BOS and EOS",
+                       "remove it, or add --document-marks drop");
   }
 }
 
@@ -47,10 +48,10 @@ int64_t document_start(const EvalArguments& a, const RunConfig& c, const ShardSe
   if (!start) start = shards.document_start(c.data.document_start);
   if (start) return *start;
   throw Error(ExitCode::config, "data.document_start",
-              "the id that begins a document, which evaluation at lengths needs",
-              "neither the key nor a manifest beside " + shards.source(),
+              "the BOS id that begins a document, to evaluate at lengths",
+              "neither the key nor a manifest next to " + shards.source(),
               shards.document_start_remedy() +
-                  "; eval takes --document-start too; or evaluate shards with a manifest");
+                  ", or give --document-start to eval, or evaluate shards with a manifest");
 }
 
 /// The ids that begin and end documents. A manifest may say that no id ends them.
@@ -59,18 +60,17 @@ std::vector<int64_t> document_marks(const EvalArguments& a, const RunConfig& c,
   std::vector<int64_t> out = {document_start(a, c, shards)};
   std::optional<int64_t> end = a.document_end;
   if (!end && !shards.manifest()) {
-    throw Error(ExitCode::usage, "--document-end",
-                "the id that ends a document, which the text is to be without",
-                "neither this option nor a manifest beside " + shards.source(),
-                "give it; where documents have no end of their own, the id that begins them");
+    throw Error(ExitCode::usage, "--document-end", "the EOS id that ends a document, to drop it",
+                "neither this option nor a manifest next to " + shards.source(),
+                "give it; without EOS, give the BOS id");
   }
   if (!end) end = shards.manifest()->eos;
   if (end && *end != out[0]) out.push_back(*end);
   for (const int64_t id : out) {
     if (id < shards.vocab()) continue;
     throw Error(ExitCode::usage, id == out[0] ? "--document-start" : "--document-end",
-                "an id from 0 to " + std::to_string(shards.vocab() - 1), std::to_string(id),
-                "give one of the model's vocabulary");
+                "an id of the model's vocabulary, from 0 to " + std::to_string(shards.vocab() - 1),
+                std::to_string(id), "");
   }
   return out;
 }

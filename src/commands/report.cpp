@@ -128,7 +128,7 @@ void refuse_repeated(const std::vector<std::string>& folders) {
     std::error_code error;  // reading the folder later reports the error
     const fs::path path = fs::weakly_canonical(folder, error);
     if (error || seen.insert(path).second) continue;
-    throw Error(ExitCode::usage, "RUN", "each run once", folder + " again", "remove it");
+    throw Error::fault(ExitCode::usage, "RUN", folder + " is given twice", "remove one");
   }
 }
 
@@ -155,7 +155,7 @@ void require_extension(const std::string& path, bool figure) {
               figure ? "a name that ends with .svg, as figures are SVG"
                      : "a name that ends with .html, as pages are HTML",
               path,
-              figure ? "write " + name + " and convert that, by rsvg-convert or inkscape"
+              figure ? "write " + name + " and convert it with rsvg-convert or inkscape"
                      : "write " + name + "; --figure NAME writes one chart as SVG");
 }
 
@@ -163,17 +163,16 @@ void require_extension(const std::string& path, bool figure) {
 void require_replaceable_report(const ReportArguments& arguments) {
   constexpr int64_t kBeginning = 1024;
   const std::string& path = arguments.output;
-  if (path.empty())
-    throw Error(ExitCode::usage, "--output", "the name of a file", "none", "give one");
+  if (path.empty()) throw Error::fault(ExitCode::usage, "--output", "empty name", "name a file");
   const bool figure = arguments.figure.has_value();
   const std::string text = beginning_of(path, kBeginning);
   if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text, "report"))) {
     return require_extension(path, figure);
   }
-  throw Error(
+  throw Error::fault(
       ExitCode::usage, "--output",
-      fmt::format("a new file, or a {} of bamtrain report to replace", figure ? "figure" : "page"),
-      path + ", which is none", "choose another name, or remove the file");
+      fmt::format("{} exists and is not a {} of bamtrain report", path, figure ? "figure" : "page"),
+      "choose another name, or remove the file");
 }
 
 /// The folders without their common parents.
@@ -210,9 +209,8 @@ std::vector<std::string> names_of(const std::list<NamedRun>& runs) {
 /// Draws a map from an evaluation's file, not from a run.
 int report_retrieval(const ReportArguments& arguments) {
   if (arguments.runs.size() != 1) {
-    throw Error(ExitCode::usage, "RUN",
-                "one file of bamtrain eval --task passkey or niah, --output",
-                fmt::format("{} of them", arguments.runs.size()), "draw each by itself");
+    throw Error(ExitCode::usage, "RUN", "one --output file of bamtrain eval --task passkey or niah",
+                fmt::format("{} files", arguments.runs.size()), "draw them one at a time");
   }
   AtomicFile output(arguments.output);
   output.write(heat_map_svg(read_retrieval_maps(arguments.runs[0]), arguments.width));
@@ -285,38 +283,43 @@ void LiveReport::draw(const Warn& warn) {
     file.commit();
   } catch (const std::exception& e) {
     reader_.reset();
-    warn(fmt::format("no new {}: {}", path(), e.what()));
+    warn(std::string("report not updated: ") + e.what());
   }
 }
 
 Command report_command(CLI::App& app) {
   const auto arguments = std::make_shared<ReportArguments>();
   CLI::App* options =
-      app.add_subcommand("report", "one HTML page that compares runs, and a plot of perplexity");
+      app.add_subcommand("report", "compare runs on one HTML page, or draw one chart");
   options
       ->add_option("RUN", arguments->runs,
-                   "folders of runs (out_dir); of --figure retrieval what "
-                   "bamtrain eval --task passkey or niah wrote")
+                   "folders of runs (out_dir); with --figure retrieval, the --output of bamtrain "
+                   "eval --task passkey or niah")
       ->required();
+  constexpr const char* kGroup = "Output";
   options
       ->add_option("-o,--output", arguments->output,
-                   "the page, one HTML file; with --figure an SVG file")
-      ->required();
+                   "the HTML page to write; with --figure, the SVG file")
+      ->type_name("FILE")
+      ->required()
+      ->group(kGroup);
   std::string names = kRetrieval;
   for (const std::string& name : fixed_chart_names()) names += "|" + name;
   CLI::Option* figure =
       options
           ->add_option(
               "--figure", arguments->figure,
-              "one chart of the page instead, for a paper; any other name lists those that "
-              "these runs have")
-          ->type_name("NAME:" + names);
+              "draw one chart instead of the page; an unknown name lists those of the runs")
+          ->type_name(names)
+          ->group(kGroup);
   take_numbers(options->add_option("--width", arguments->width,
-                                   "the figure's, in millimetres; texts stay 8 and 7 points high"),
+                                   "width of the figure in mm; text stays at 8 and 7 points"),
                fmt::format("millimetres from {} to {}", kLeastFigureWidth, kMostFigureWidth),
                [](double mm) { return mm >= kLeastFigureWidth && mm <= kMostFigureWidth; })
+      ->type_name("MM")
       ->needs(figure)
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kGroup);
   return {options, [arguments] { return run_report(*arguments); }};
 }
 

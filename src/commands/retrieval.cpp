@@ -63,7 +63,7 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
 
 void RetrievalModel::check_memory(int64_t bytes) const {
   bamtrain::check_memory(backend_->memory(), {config_.model, config_.data.sequence_length}, bytes,
-                         "memory of a model and texts (--lengths)",
+                         "memory of the model and its KV cache (--lengths)",
                          "lower --samples, or leave the longest out");
 }
 
@@ -182,8 +182,7 @@ void RetrievalResult::print() const {
     }
     if (depths_ > 0) fmt::print("{}", terminal_heat_map(maps[task]));
   }
-  fmt::print(
-      "+-: the standard error of sampling the prompts; models of other seeds differ besides\n");
+  fmt::print("±: standard error over prompts; seed variance not included\n");
 }
 
 }  // namespace bamtrain

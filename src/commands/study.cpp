@@ -134,9 +134,9 @@ void check_folder(const Study& study) {
   const nlohmann::json* const name = note.is_object() ? find_value(note, "name") : nullptr;
   if (name != nullptr && *name == study.name) return;
   throw Error(ExitCode::config, study.file + ": out_dir",
-              "a folder that is empty or has this study, \"" + study.name + "\"",
-              study.out_dir + " with the study " + (name ? name->dump() : "of another file"),
-              "name another folder, or remove " + path + " if it was this one's earlier name");
+              "an empty folder, or one of the study \"" + study.name + "\"",
+              study.out_dir + " of " + (name ? "the study " + name->dump() : "another study"),
+              "choose another folder; if the study was renamed, remove " + path);
 }
 
 /// Throws Error (ExitCode::config) for the first run whose folder has another configuration's run.
@@ -146,8 +146,8 @@ void check_others(const Study& study, const std::vector<StudyRun>& runs) {
     const RunState state = state_of(study, run);
     if (state.kind != RunState::Kind::other) continue;
     throw Error(ExitCode::config, study.file + ": " + run.label,
-                "a folder that is empty or has this run", state.message,
-                "nothing was written; --dry-run names all such runs");
+                "an empty folder, or one of this run", state.message,
+                "nothing was written; --dry-run lists all such runs");
   }
 }
 
@@ -200,8 +200,8 @@ class StudyTables {
     if (const StudyRun* const lost = lost_run(table)) {
       if (told_.insert(lost->label).second) {
         print_status(
-            fmt::format("the tables stay as they are until {} is there again: its results are gone "
-                        "or damaged (to have them without it: remove {})\n",
+            fmt::format("tables not updated: the results of {} are missing or damaged (to drop the "
+                        "run from the tables, remove {})\n",
                         lost->label, runs_file()));
       }
       return;
@@ -275,6 +275,11 @@ double seconds_of(const StudyRun& run) try {
   return 0;
 }
 
+/// "1 run", "6 runs".
+std::string number_of(const std::vector<StudyRun>& runs) {
+  return fmt::format("{} run{}", runs.size(), runs.size() == 1 ? "" : "s");
+}
+
 /// Prints the number of runs, their states and the estimated time left. Returns the exit code.
 int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) {
   double flops_done = 0, seconds_done = 0, flops_open = 0;
@@ -310,7 +315,7 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
         flops_open += flops * std::max(0.0, 1 - static_cast<double>(state.step) / steps);
         text = state.step < last_step(run.config.train)
                    ? fmt::format("at step {} of {}", state.step, last_step(run.config.train))
-                   : "to be measured";
+                   : "trained, not measured yet";
         break;
       case RunState::Kind::to_do:
         ++to_do;
@@ -323,7 +328,7 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
   const auto some = [](int n, const char* what) {
     return n > 0 ? fmt::format(", {} {}", n, what) : "";
   };
-  print_status(fmt::format("{} runs: {} done, {} to do{}{}{}, {} at a time\n", runs.size(), done,
+  print_status(fmt::format("{}: {} done, {} to do{}{}{}, {} at a time\n", number_of(runs), done,
                            to_do, some(diverged, "diverged"),
                            some(other, "of another configuration"), some(damaged, "damaged"),
                            jobs));
@@ -333,13 +338,13 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
   if (to_do == 0) return code;
   if (seconds_done > 0) {
     print_status(fmt::format(
-        "training takes about {} more, at the pace of those that are done\n",
+        "about {} of training left, at the speed of the finished runs\n",
         format_duration(flops_open * seconds_done / flops_done / std::min(jobs, to_do))));
     return code;
   }
   const StudyRun& first = runs.front();
   if (make_plan_without_device(first.config.device)) {
-    print_status("how long training takes is not known: no GPU here to measure\n");
+    print_status("training time is unknown: no GPU here to measure\n");
     return code;
   }
   const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
@@ -347,7 +352,7 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
   // On a CPU, runs share the machine's cores; each GPU run has its own GPU.
   const double together = backend->memory().on_host() ? 1 : std::min(jobs, to_do);
   print_status(
-      fmt::format("training takes {} at least, at the rate of matrix products ({:.4g} FLOP/s)\n",
+      fmt::format("at least {} of training, at the peak matmul throughput ({:.4g} FLOP/s)\n",
                   format_duration(flops_open / rate / together), rate));
   return code;
 }
@@ -372,7 +377,7 @@ int run(const StudyArguments& arguments) {
     const auto taken =
         std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.reused; });
     print_status(
-        fmt::format("{} of {} runs are in the folders that take_over names\n", taken, runs.size()));
+        fmt::format("{} of {} runs reused from the folders of take_over\n", taken, runs.size()));
   }
   if (arguments.dry_run) {
     check_places(study, runs);
@@ -384,11 +389,11 @@ int run(const StudyArguments& arguments) {
   StudyTables tables(study, runs);
   const RunnerResult result = run_study(study, runs, settings, [&] { tables.write(); });
   const int over = result.done + result.diverged + result.failed;
-  print_status(fmt::format(
-      "{} runs: {} done, {} diverged, {} failed{}\ntable {}/table.md\npage {}/study.html\n",
-      runs.size(), result.done, result.diverged, result.failed,
-      result.interrupted ? fmt::format(", {} to go on with", std::ssize(runs) - over) : "",
-      study.out_dir, study.out_dir));
+  print_status(
+      fmt::format("{}: {} done, {} diverged, {} failed{}\ntable {}/table.md\npage {}/study.html\n",
+                  number_of(runs), result.done, result.diverged, result.failed,
+                  result.interrupted ? fmt::format(", {} left", std::ssize(runs) - over) : "",
+                  study.out_dir, study.out_dir));
   if (result.interrupted) return static_cast<int>(ExitCode::interrupted);
   return result.exit_code;
 }
@@ -397,14 +402,14 @@ int run(const StudyArguments& arguments) {
 
 Command study_command(CLI::App& app) {
   const auto arguments = std::make_shared<StudyArguments>();
-  CLI::App* options = app.add_subcommand("study", "trains runs that differ, and tabulates them");
-  options->add_option("STUDY", arguments->file, "the study (JSON; bamtrain help study)")
+  CLI::App* options = app.add_subcommand("study", "train a grid of runs and tabulate the results");
+  options->add_option("STUDY", arguments->file, "the study (JSON; see bamtrain help study)")
       ->required();
   options->add_flag("--dry-run", arguments->dry_run,
-                    "say how many runs there are, what is done and how long the rest takes");
+                    "list the runs with their state, and estimate the remaining time");
   take_integers(options->add_option("--jobs", arguments->jobs,
-                                    "runs at a time (default: one for each GPU, or one); on a CPU "
-                                    "they share its threads"),
+                                    "concurrent runs (default: one per GPU, or one); on a CPU they "
+                                    "share its threads"),
                 1, 1024);
   return {options, [arguments] { return run(*arguments); }};
 }

@@ -10,7 +10,7 @@ std::map<std::string, std::string> task_settings(const std::vector<std::string>&
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value behind =");
+      throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value after =");
     }
     if (first_invalid_utf8(setting) != std::string::npos) {  // results name it in JSON
       throw Error(ExitCode::usage, "--task-set", "KEY=VALUE in UTF-8", setting,
@@ -18,7 +18,7 @@ std::map<std::string, std::string> task_settings(const std::vector<std::string>&
     }
     const std::string key = setting.substr(0, equals);
     if (!values.emplace(key, setting.substr(equals + 1)).second) {
-      throw Error(ExitCode::usage, "--task-set", "each key once", key + " again", "remove one");
+      throw Error::fault(ExitCode::usage, "--task-set", key + " is given twice", "remove one");
     }
   }
   return values;

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "commands/task_settings.h"
-#include "core/closest_match.h"
+#include "core/faults.h"
 #include "core/join.h"
 
 namespace bamtrain {
@@ -19,7 +19,7 @@ std::string option_at(const OptionSpec& spec) { return "--task-set " + spec.name
 
 bool flag_of(const OptionSpec& spec, const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
-  throw Error(ExitCode::usage, option_at(spec), "true or false", text, "change it");
+  throw Error(ExitCode::usage, option_at(spec), "true or false", text, "");
 }
 
 double integer_of(const OptionSpec& spec, const std::string& text) {
@@ -32,16 +32,13 @@ double integer_of(const OptionSpec& spec, const std::string& text) {
     return number;
   }
   throw Error(ExitCode::usage, option_at(spec),
-              fmt::format("an integer from {} to {}", spec.minimum, spec.maximum), text,
-              "change it");
+              fmt::format("an integer from {} to {}", spec.minimum, spec.maximum), text, "");
 }
 
-const std::string& word_of(const OptionSpec& spec, const std::string& text,
-                           const std::string& expected) {
+const std::string& word_of(const OptionSpec& spec, const std::string& text) {
   const StringList& known = spec.choices;
   if (known.empty() || std::find(known.begin(), known.end(), text) != known.end()) return text;
-  throw Error(ExitCode::usage, option_at(spec), expected + join(known), text,
-              did_you_mean(text, known, "use one of them"));
+  throw unknown_name(ExitCode::usage, option_at(spec), "value", text, known);
 }
 
 /// Parses "a,b"; "all" selects all choices.
@@ -50,7 +47,7 @@ StringList list_of(const OptionSpec& spec, const std::string& text) {
   StringList words;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
-    const std::string word = word_of(spec, text.substr(at, end - at), "all, or of ");
+    const std::string word = word_of(spec, text.substr(at, end - at));
     at = end + 1;
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   }
@@ -61,7 +58,7 @@ OptionValue value_of(const OptionSpec& spec, const std::string& text) {
   if (std::holds_alternative<bool>(spec.default_value)) return flag_of(spec, text);
   if (std::holds_alternative<double>(spec.default_value)) return integer_of(spec, text);
   if (std::holds_alternative<StringList>(spec.default_value)) return list_of(spec, text);
-  return word_of(spec, text, "one of ");
+  return word_of(spec, text);
 }
 
 const TextTaskInfo& info_of(const EvalArguments& arguments) {
@@ -76,8 +73,9 @@ void check_apart(const EvalArguments& arguments, const Options& options) {
     if (arguments.output.empty() || !options.has(read) || options.text(read).empty()) continue;
     std::error_code ignored;
     if (!std::filesystem::equivalent(arguments.output, options.text(read), ignored)) continue;
-    throw Error(ExitCode::usage, "--output", "a new file, or a result of bamtrain eval to replace",
-                arguments.output + ", the task's " + read, "choose another name");
+    throw Error::fault(ExitCode::usage, "--output",
+                       arguments.output + " is the " + read + " that the task reads",
+                       "choose another name");
   }
 }
 
@@ -92,10 +90,9 @@ Options text_settings(const EvalArguments& arguments) {
     const auto spec = std::find_if(info.options.begin(), info.options.end(),
                                    [&, name = key](const auto& s) { return s.name == name; });
     if (spec == info.options.end()) {
-      throw Error(ExitCode::usage, "--task-set", "one of " + join(names) + ", of " + info.name, key,
-                  did_you_mean(key, names,
-                               std::string("see bamtrain help ") +
-                                   (info.of_lengths ? "retrieval" : "downstream")));
+      throw unknown_name(ExitCode::usage, "--task-set", "option of " + info.name, key, names,
+                         "choose one of " + join(names) + ", see bamtrain help " +
+                             (info.of_lengths ? "retrieval" : "downstream"));
     }
     settings.set(key, value_of(*spec, text));
   }
@@ -124,7 +121,7 @@ Error at_option(const Error& e) {
   if (key.empty()) return e;
   if (key == "tokenizer") {
     return e.as(ExitCode::data, "the model's tokenizer",
-                "this task is for models whose tokenizer does, as Mistral's");
+                "use a model whose tokenizer does, such as Mistral's");
   }
   const bool of_its_own = key == "lengths" || key == "seed";
   return e.as(ExitCode::usage, (of_its_own ? "--" : "--task-set ") + key);

@@ -58,7 +58,7 @@ std::string leave_out_final_lengths(RunConfig* c, std::optional<EvalArguments>* 
     check_perplexity_request(shards, request);
   }
   if (left_out.empty()) return "";
-  return "eval.lengths " + left_out + " (eval.require_all_lengths makes that an error)";
+  return "eval.lengths " + left_out + " (eval.require_all_lengths makes this an error)";
 }
 
 /// Checks the memory of the evaluation at the end of the run, which has the device to itself.
@@ -67,7 +67,7 @@ void check_final_memory(const RunConfig& c, Backend& backend) {
       c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision), {}};
   check_memory(backend.memory(), {c.model, c.data.sequence_length},
                perplexity_bytes(model, c.eval.lengths),
-               "memory of the evaluation at the end (eval.lengths)", "leave the longest out");
+               "memory of the final evaluation (eval.lengths)", "leave the longest out");
 }
 
 /// Adds the results of perplexity against length to those of the run.
@@ -165,8 +165,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   const bool on_host = backend->memory().on_host();
   if (comm.any(on_host) && comm.any(!on_host)) {
     throw Error(ExitCode::device, "device", "GPUs for all processes or for none",
-                on_host ? "no GPU for this one" : "a GPU for this one, none for others",
-                "start no more processes on a node than it has GPUs, or set device to \"cpu\"");
+                on_host ? "no GPU for this process" : "a GPU for this process, but not for others",
+                "start at most as many processes on a node as it has GPUs, or set device to "
+                "\"cpu\"");
   }
   if (last) run.last_result = last->output;
   require_agreement(comm, machinery_facts(machinery.libraries, machinery.isa));
@@ -184,10 +185,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   comm.barrier();  // once this line of output appears, every process handles signals
   if (first) {
     const std::string waiting = wait_policy_setting();
-    print_status(fmt::format("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
-                             run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-                             waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
-                             run.config.out_dir, parameters));
+    const bool alone = comm.size() == 1;
+    print_status(fmt::format("{}: {} process{}, {} thread{}{}{}, {}, output in {}\n{}\n",
+                             run_label(run.config, run.config.out_dir), comm.size(),
+                             alone ? "" : "es", max_threads(), max_threads() == 1 ? "" : "s",
+                             alone ? "" : " each", waiting.empty() ? "" : " (" + waiting + ")",
+                             backend->name(), run.config.out_dir, parameters));
     if (!left_out.empty()) print_status("warning: " + left_out + "\n");
   }
   std::optional<LiveReport> report;
@@ -198,8 +201,8 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {
       print_status(fmt::format(
-          "stopped at step {} as asked; run the same command to resume{}\n", result.step,
-          run.config.checkpoint.resume == "never" ? " (without resume never)" : ""));
+          "interrupted; checkpoint saved at step {}. Run the same command to resume{}.\n",
+          result.step, run.config.checkpoint.resume == "never" ? ", without --resume never" : ""));
     });
   }
   const RunConfig& c = run.config;
@@ -237,7 +240,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     results->set_complete();
   } else {
     print_status(fmt::format(
-        "warning: {} lacks {}, and no step is left to measure: train anew in another out_dir\n",
+        "warning: {} lacks {}, which only training measures; train again in another out_dir\n",
         results->path(), missing));
   }
   results->write();

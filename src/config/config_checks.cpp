@@ -42,8 +42,8 @@ void ConfigChecks::task(const TaskInfo& info, const std::string& key) const {
                          : "set model.kind to max_retrieval, or choose another");
   }
   if (!info.causal && causal()) {
-    refuse(key, "a task whose answers follow from what stands before them",
-           "\"" + info.name + "\", whose positions read all others",
+    refuse(key, "a task whose answers depend on earlier tokens only",
+           "\"" + info.name + "\", which is bidirectional",
            "set model.attention.causal to false, or choose another");
   }
   if (info.causal && !causal()) {
@@ -70,9 +70,8 @@ void ConfigChecks::next_tokens(const std::string& found, const std::string& key)
            "name that task, or remove model.kind");
   }
   if (causal() || use_ == ConfigUse::evaluation) return;
-  refuse(key,
-         "tasks whose answers are read at places of their own with model.attention.causal false",
-         found + ", whose next tokens a position would see",
+  refuse(key, "bidirectional tasks with model.attention.causal false",
+         found + ", where a position would see the token it has to predict",
          "name such tasks, or remove model.attention.causal");
 }
 

@@ -71,9 +71,9 @@ TaskRequest read_trained_task(const Entry& e) {
   TaskRequest r;
   r.task = read_task(e.value, e.path, e.origin, e.version, member_names(), text_task_names());
   if (r.task.info->of_file) {
-    throw Error(ExitCode::config, e.at("task"), "a task that reads no file",
-                "\"" + r.task.info->name + "\"",
-                "name it in data.val, whose results are those of validation");
+    throw Error::fault(ExitCode::config, e.at("task"),
+                       "\"" + r.task.info->name + "\" reads its examples from a file",
+                       "name it in data.val: validation measures it");
   }
   r.name = r.task.info->name;
   r.lengths = {r.task.lengths.longest};
@@ -83,13 +83,12 @@ TaskRequest read_trained_task(const Entry& e) {
   e.take("bleu", &r.bleu);
   e.take("name", &r.name);
   if (r.bleu && r.task.info->end == kIgnoreIndex) {
-    throw Error(ExitCode::config, e.at("bleu"),
-                "false where answers are no text that a decoder continues",
-                "true with \"" + r.task.info->name + "\"", "remove it");
+    throw Error::fault(ExitCode::config, e.at("bleu"),
+                       "\"" + r.task.info->name + "\" has no answers to generate", "remove it");
   }
   if (r.lengths.empty()) {
-    throw Error(ExitCode::config, e.at("lengths"), "at least one length", "none",
-                "give one, or leave lengths out");
+    throw Error::fault(ExitCode::config, e.at("lengths"), "empty list",
+                       "give a length, or leave lengths out");
   }
   std::sort(r.lengths.begin(), r.lengths.end());
   for (const int64_t length : {r.lengths.front(), r.lengths.back()}) {
@@ -175,12 +174,12 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
     if (!is_task(v[i])) {
       throw Error(ExitCode::config, origin.at(entry),
                   "a task, {\"task\": NAME, \"lengths\": [...]}", describe_value(v[i]),
-                  "name the task that is measured");
+                  "name the task to measure");
     }
     if (v[i].contains("length")) {
-      throw Error(ExitCode::config, origin.at(entry + ".length"),
-                  "lengths, each of which is measured", "length, a range that is drawn from",
-                  "write \"lengths\": [...]");
+      throw Error::fault(ExitCode::config, origin.at(entry + ".length"),
+                         "length is a training range; an evaluation has lengths",
+                         "write \"lengths\": [...]");
     }
     const Entry of = {v[i], entry, origin, version};
     const json& name = v[i]["task"];

@@ -8,6 +8,7 @@
 #include "config/renamed_keys.h"
 #include "config/task.h"
 #include "core/closest_match.h"
+#include "core/join.h"
 #include "core/json.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
@@ -142,8 +143,11 @@ std::string unknown_key_remedy(const std::string& path) {
            std::to_string(renamed->last_version + 1);
   }
   const std::string near = nearest_path(path);
-  return near.empty() ? "remove it; --print-schema lists every key"
-                      : "did you mean \"" + near + "\"?";
+  if (!near.empty()) return "did you mean " + near + "?";
+  const size_t dot = path.rfind('.');
+  const std::string group = dot == std::string::npos ? "" : path.substr(0, dot);
+  return is_group(group) ? group + " has the keys " + join(members(group))
+                         : "bamtrain help config lists the keys";
 }
 
 int64_t config_version_of(const json& document) {

@@ -31,7 +31,7 @@ constexpr const char* kWithoutUse[] = {"model.head_dim",
 std::string reason(const std::string& path) {
   if (path == "model.attention.prior") return ": its items are a set";
   if (path == "train.precision") {
-    return ": a priority has 24 bits, of which products in bf16 or TF32 would keep 8 or 11";
+    return ": priorities have 24 bits, and bf16 or TF32 matmuls keep 8 or 11 of them";
   }
   return "";
 }
@@ -64,12 +64,12 @@ void check_max_retrieval(const RunConfig& c, const Origin& origin) {
   const NormalizerChoice& normalizer = c.model.attention.normalizer;
   if (!traits_of(normalizer.info().kind).own_key) {
     refuse("model.attention.normalizer",
-           std::string("one") + kWith + " that gives weight to a row's own key, the last item's",
-           "\"" + normalizer.name() + "\", which gives it none", "choose another");
+           std::string("one") + kWith + " that attends to a row's own key, the last item's",
+           "\"" + normalizer.name() + "\", which does not", "choose another");
   }
   if (normalizer.options.has("of") && normalizer.options.text("of") == "sequence") {
     refuse("model.attention.normalizer.of",
-           std::string("\"row\"") + kWith + ": a sequence's query and padding are no items",
+           std::string("\"row\"") + kWith + ": a sequence's query and padding are not items",
            "\"sequence\"", "remove it");
   }
 }

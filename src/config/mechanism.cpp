@@ -8,6 +8,7 @@
 #include "core/abbreviate.h"
 #include "core/closest_match.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/join.h"
 #include "mixes/registry.h"
 #include "priors/registry.h"
@@ -44,9 +45,9 @@ bool has_option(const MechanismInfo& mechanism, const std::string& name) {
 
 /// The reason, before a remedy, why a list is not allowed at `path`.
 std::string why_no_list(const std::string& path) {
-  if (path.ends_with(']')) return "an entry of a list is one: ";
+  if (path.ends_with(']')) return "an entry of a list is one choice: ";
   if (path.ends_with(std::string(".") + kBase)) {
-    return "bases differ by layer in a list of priors, of which each mix has its own: ";
+    return "for bases that differ by layer, write a list of mixes, each with its own base: ";
   }
   return "all layers share one: ";
 }
@@ -66,9 +67,9 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
     // A --set of an option needs a name first; within a --set of a whole object the name is
     // missing.
     const bool of_option = where.starts_with("--set " + path + ".");
-    throw Error(ExitCode::config, where, describe(names), "no such key",
-                of_option ? "choose one before it: --set " + path + "=NAME"
-                          : "add \"name\": the one that these options belong to");
+    throw missing(ExitCode::config, where, describe(names),
+                  of_option ? "choose one first: --set " + path + "=NAME"
+                            : "add \"name\": the one that these options belong to");
   }
   check_value(value["name"], names, origin.at(key));
   return **std::find_if(choices.begin(), choices.end(),
@@ -113,12 +114,12 @@ void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mec
       remedy += "; --set " + path + "=" + mechanism.name + " replaces the whole object";
     }
   } else if (!near.empty()) {
-    remedy = "did you mean \"" + near + "\"?";
+    remedy = "did you mean " + near + "?";
   }
-  throw Error(ExitCode::config, origin.at(path + "." + unknown[0], path + ".name"),
-              known.empty() ? "no options, " + mechanism.name + " has none"
-                            : "only options of " + mechanism.name + ": " + join(known),
-              abbreviate(join(found), 400), remedy);
+  throw Error::fault(ExitCode::config, origin.at(path + "." + unknown[0], path + ".name"),
+                     mechanism.name + " has no option " + abbreviate(join(found), 400) +
+                         (known.empty() ? "" : "; its options are " + join(known)),
+                     remedy);
 }
 
 /// Priors, and mixes of their heads.
@@ -216,8 +217,8 @@ PriorConfig read_priors(const json& value, const std::string& path, const Origin
   }
   out.listed = true;
   if (value.empty()) {
-    throw Error(ExitCode::config, origin.at(path), "at least one prior in a list", "none",
-                "write [{\"name\": \"nope\"}] for layers without one");
+    throw Error::fault(ExitCode::config, origin.at(path), "empty list",
+                       "name a prior; [{\"name\": \"nope\"}] for layers without one");
   }
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string entry = path + "[" + std::to_string(i) + "]";

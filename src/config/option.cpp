@@ -66,7 +66,7 @@ void check_option(const json& value, const OptionSpec& o, const std::string& whe
   const ValueSchema numbers = integer_value(1, static_cast<int64_t>(o.maximum));
   if (is_whole(value) && value.get<double>() >= 1 && value.get<double>() <= o.maximum) return;
   std::string remedy = "write a whole number, or \"" + o.word + "\"";
-  if (is_whole(value)) remedy = "choose a number within these limits, or \"" + o.word + "\"";
+  if (is_whole(value)) remedy = "";
   if (value.is_string()) {
     const std::string of_text = remedy_for_text(value.get_ref<const std::string&>(), numbers);
     if (!of_text.empty()) remedy = of_text;

@@ -38,16 +38,16 @@ json parse_value(const std::string& value, const std::string& where) {
     char* end = nullptr;
     std::strtod(value.c_str(), &end);
     if (static_cast<size_t>(end - value.c_str()) == value.size()) {
-      throw Error(ExitCode::config, where, "a number that a double holds, up to 1.8e308",
-                  abbreviate(value) + ", which is out of range",
-                  "choose a smaller one, or write a text in double quotes");
+      throw Error::fault(ExitCode::config, where,
+                         "number out of range (at most 1.8e308): " + abbreviate(value),
+                         "choose a smaller one, or write a text in double quotes");
     }
   } catch (const json::parse_error&) {  // a bare string
   }
   try {
     json(value).dump();
   } catch (const json::exception&) {
-    throw Error(ExitCode::config, where, "text in UTF-8", "other bytes", "write it in UTF-8");
+    throw Error::fault(ExitCode::config, where, "not valid UTF-8", "write it in UTF-8");
   }
   return value;
 }

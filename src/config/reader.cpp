@@ -1,6 +1,7 @@
 #include "config/reader.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,8 +12,8 @@
 #include "config/keys.h"
 #include "config/overrides.h"
 #include "config/renamed_keys.h"
-#include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/join.h"
 #include "core/json.h"
 
@@ -30,20 +31,20 @@ std::string read_file(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(ExitCode::io, path, "a configuration file", "a folder", "name the file in it");
   }
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
-    throw Error(ExitCode::io, path, "a readable configuration file", "none",
-                "check the name and its permissions");
+    throw system_error(ExitCode::io, path, "read", errno == 0 ? EIO : errno,
+                       errno == EACCES ? "check its permissions" : "check the name");
   }
   std::string text(kLargestFile + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) {
-    throw Error(ExitCode::io, path, "a readable configuration file", "a read error",
-                "check the disk");
+    throw system_error(ExitCode::io, path, "read", EIO, "check the disk");
   }
   text.resize(static_cast<size_t>(in.gcount()));
   if (text.size() > kLargestFile) {
-    throw Error(ExitCode::config, path, "at most 1 MiB", "more", "name a run configuration");
+    throw Error::fault(ExitCode::config, path, "larger than 1 MiB", "name a run configuration");
   }
   return text;
 }
@@ -77,9 +78,10 @@ void spell_out_base(json& document, const std::string& path) {
 void check_order(const Origin& origin, const Override& change) {
   for (const auto& earlier : origin.overrides) {
     if (earlier.path == change.path || !lies_in(earlier.path, change.path)) continue;
-    throw Error(ExitCode::usage, "--set " + change.text,
-                "it before what lies in it: it replaces \"" + change.path + "\" as a whole",
-                "--set " + earlier.text + " before it", "give them in the other order");
+    throw Error::fault(ExitCode::usage, "--set " + change.text,
+                       "replaces all of \"" + change.path + "\", and the earlier --set " +
+                           earlier.text + " with it",
+                       "give them in the other order");
   }
 }
 
@@ -88,8 +90,9 @@ void drop_schema_reference(json& document, const Origin& origin) {
   const auto reference = document.find("$schema");
   if (reference == document.end()) return;
   if (!reference->is_string()) {
-    throw Error(ExitCode::config, origin.at("$schema"), "the place of a JSON Schema, a string",
-                describe_value(*reference), "name what --print-schema wrote, or remove it");
+    throw Error(ExitCode::config, origin.at("$schema"),
+                "the path or URL of a JSON Schema, a string", describe_value(*reference),
+                "name the file that --print-schema wrote, or remove it");
   }
   document.erase(reference);
 }
@@ -98,9 +101,10 @@ void check_version(const json& document, const Origin& origin) {
   const json* found = find_value(document, "config_version");
   if (found == nullptr || !is_whole(*found)) return;  // the checks of the key table report more
   if (*found > kConfigVersion) {
-    throw Error(ExitCode::config, origin.at("config_version"),
-                "at most version " + std::to_string(kConfigVersion) + ", which this program reads",
-                "version " + found->dump(), "use a newer bamtrain");
+    throw Error::fault(ExitCode::config, origin.at("config_version"),
+                       "version " + found->dump() + " is newer than " +
+                           std::to_string(kConfigVersion) + ", the newest that this program reads",
+                       "use a newer bamtrain");
   }
 }
 
@@ -131,10 +135,9 @@ void check_names(const json& object, const std::string& group, const Origin& ori
     if (plain && is_group(path)) {
       check_names(value, path, origin);
     } else if (!plain || find_key(path) == nullptr) {
-      throw Error(
+      throw Error::fault(
           ExitCode::config, origin.at(path),
-          "one of the keys" + (group.empty() ? "" : " of " + group) + ": " + join(members(group)),
-          plain ? "an unknown key" : "an unknown key, with a dot in its name",
+          plain ? "unknown key" : "unknown key, with a dot in its name",
           plain ? unknown_key_remedy(path) : "write one object for each name before a dot");
     }
   }
@@ -146,9 +149,9 @@ void read_keys(const json& document, const Origin& origin, RunConfig& config) {
     if (value != nullptr) {
       key.set(config, *value, origin);
     } else if (key.required || (key.needed && key.needed(document))) {
-      throw Error(ExitCode::config, origin.at(key.path),
-                  describe(key.schema) + " (" + key.description + ")", "no such key",
-                  "add it, or give --set " + key.path + "=...");
+      throw missing(ExitCode::config, origin.at(key.path),
+                    describe(key.schema) + ": " + key.description,
+                    "add it, or give --set " + key.path + "=...");
     }
   }
 }

@@ -57,30 +57,31 @@ DataSources read_sources(const json& v, const std::string& path, const Origin& o
     const std::string entry = path + "[" + std::to_string(i) + "]";
     const auto refuse = [&](const std::string& found) {
       throw Error(ExitCode::config, origin.at(entry),
-                  "an object with the keys path, or task, and weight", found,
+                  "an object with the keys path (or task) and weight", found,
                   "write {\"path\": ..., \"weight\": ...}");
     };
     if (!v[i].is_object()) refuse(describe_value(v[i]));
     if (is_task(v[i])) {
       TaskChoice task = read_task(v[i], entry, origin, version, {"weight"});
-      if (!v[i].contains("weight")) refuse("none named weight");
+      if (!v[i].contains("weight")) refuse("no weight");
       check_value(v[i]["weight"], weight_schema(), origin.at(entry + ".weight"));
       sources.push_back({"", v[i]["weight"].get<double>(), std::move(task)});
       continue;
     }
     for (const auto& [name, unused] : v[i].items()) {
-      if (name != "path" && name != "weight") refuse("one named \"" + abbreviate(name) + "\"");
+      if (name != "path" && name != "weight")
+        refuse("the unknown key \"" + abbreviate(name) + "\"");
     }
     for (const char* name : {"path", "weight"}) {
-      if (!v[i].contains(name)) refuse(std::string("none named ") + name);
+      if (!v[i].contains(name)) refuse(std::string("no ") + name);
     }
     check_value(v[i]["path"], nonempty_text(), origin.at(entry + ".path"));
     check_value(v[i]["weight"], weight_schema(), origin.at(entry + ".weight"));
     sources.push_back({v[i]["path"].get<std::string>(), v[i]["weight"].get<double>()});
   }
   if (sources.empty()) {
-    throw Error(ExitCode::config, origin.at(path), "at least one source in a list", "none",
-                "write the path of a folder of shards");
+    throw Error::fault(ExitCode::config, origin.at(path), "empty list",
+                       "write the path of a folder of shards");
   }
   if (sources.size() == 1) sources[0].weight = 1;
   return DataSources(std::move(sources));

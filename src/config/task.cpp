@@ -7,6 +7,7 @@
 #include "core/abbreviate.h"
 #include "core/closest_match.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/join.h"
 #include "tasks/registry.h"
 
@@ -50,8 +51,7 @@ const TaskInfo& named_task(const json& value, const std::string& path, const Ori
   for (const std::string& other : others) {
     if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
   }
-  throw Error(ExitCode::config, where, "one of " + join(names), describe_value(name),
-              did_you_mean(name, names, "use one of them"));
+  throw unknown_name(ExitCode::config, where, "task", name, names);
 }
 
 /// Adds `task` to `before`, the description of an option of other tasks: "niah, choice: a file;
@@ -80,12 +80,12 @@ TaskChoice read_task(const json& value, const std::string& path, const Origin& o
   TaskChoice choice = {&info, read_options(value, info.options, path, origin, version),
                        info.lengths};
   if (info.of_file && choice.options.text("path").empty()) {
-    throw Error(ExitCode::config, origin.at(path + ".path"), "the path of a file of JSON lines",
-                "none", "add \"path\"; see bamtrain help tasks");
+    throw missing(ExitCode::config, origin.at(path + ".path"), "the path of a file of JSON lines",
+                  "add \"path\"; see bamtrain help tasks");
   }
   if (info.of_tokenizer && choice.options.text("tokenizer").empty()) {
-    throw Error(ExitCode::config, origin.at(path + ".tokenizer"), "the path of a tokenizer's file",
-                "none", "add \"tokenizer\"; see bamtrain help tasks");
+    throw missing(ExitCode::config, origin.at(path + ".tokenizer"), "the path of a tokenizer file",
+                  "add \"tokenizer\"; see bamtrain help tasks");
   }
   if (value.contains("length")) {
     const std::string where = origin.at(path + ".length");
@@ -101,9 +101,8 @@ void require_known_keys(const json& value, const std::vector<std::string>& known
                         const std::string& task, const std::string& path, const Origin& origin) {
   for (const auto& [name, unused] : value.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw Error(ExitCode::config, origin.at(path + "." + abbreviate(name)),
-                "one of the keys of \"" + task + "\": " + join(known), "an unknown key",
-                did_you_mean(name, known, "remove it"));
+    throw Error::fault(ExitCode::config, origin.at(path + "." + abbreviate(name)), "unknown key",
+                       did_you_mean(name, known, task + " has the keys " + join(known)));
   }
 }
 

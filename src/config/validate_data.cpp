@@ -24,9 +24,9 @@ class DataChecks : ConfigChecks {
   void sizes() const {
     const auto open = [this](const char* key) {
       refuse(key,
-             "an integer from 1 on with shards or a file, of examples or of a tokenizer, in "
-             "data.train, which do not say it",
-             "0", std::string("change it, or give --set ") + key + "=...");
+             "at least 1: only synthetic tasks in data.train set it, not shards, example files or "
+             "tokenizers",
+             "0", std::string("set it, or give --set ") + key + "=...");
     };
     if (c_.model.vocab == 0) open("model.vocab");
     if (c_.data.sequence_length == 0) open("data.sequence_length");
@@ -48,22 +48,22 @@ class DataChecks : ConfigChecks {
   /// For a head whose classes are not ids: nothing may confuse the two.
   void classes() const {
     const std::string other = text(c_.model.classes) + ", and model.vocab is " +
-                              text(c_.model.vocab) + ": classes are no ids";
+                              text(c_.model.vocab) + ": classes are not token ids";
     if (c_.data.train.has_shards()) {
-      refuse("model.classes", "0 with shards in data.train, whose targets are ids", other,
+      refuse("model.classes", "0 with shards in data.train, whose targets are token ids", other,
              "remove it");
     }
     if (!c_.data.val.empty()) {
-      refuse("data.val", "a task, or none, with model.classes", "shards, whose targets are ids",
-             "change it, or remove model.classes");
+      refuse("data.val", "a task, or unset, with model.classes",
+             "shards, whose targets are token ids", "change it, or remove model.classes");
     }
     if (c_.model.tied) {
       refuse("model.tied", "false with model.classes = " + other, "true",
              "set it to false: a head of its own has a row for each class");
     }
     if (!c_.sample.prompts.empty()) {
-      refuse("sample.prompts", "none with model.classes = " + other,
-             text(std::ssize(c_.sample.prompts)) + " of them", "remove them");
+      refuse("sample.prompts", "an empty list with model.classes = " + other,
+             text(std::ssize(c_.sample.prompts)) + " prompts", "remove them");
     }
   }
 
@@ -90,7 +90,7 @@ class DataChecks : ConfigChecks {
       if (!s.task) of_shards += s.weight;
     }
     if (!std::isfinite(of_shards)) {
-      refuse("data.train", "weights of shards with a sum below 1.8e308", "an infinite one",
+      refuse("data.train", "shard weights with a sum below 1.8e308", "an infinite sum",
              "divide all weights by the same number");
     }
     for (size_t i = 0; i < all.size(); ++i) {
@@ -106,7 +106,7 @@ class DataChecks : ConfigChecks {
       }
       for (size_t j = 0; j < i; ++j) {
         if (all[i].task || all[j].task || all[j].path != all[i].path) continue;
-        refuse(entry + ".path", "another source than data.train[" + std::to_string(j) + "]",
+        refuse(entry + ".path", "a source other than data.train[" + std::to_string(j) + "]",
                "\"" + abbreviate(all[i].path) + "\" again",
                "give it once, with the sum of the weights");
       }
@@ -118,7 +118,7 @@ class DataChecks : ConfigChecks {
     if (start && *start >= c_.model.vocab) {
       refuse("data.document_start",
              "a token id below model.vocab = " + text(c_.model.vocab) + ", or null", text(*start),
-             "give the id that begins a document, or raise model.vocab");
+             "give the BOS id that begins a document, or raise model.vocab");
     }
   }
 };

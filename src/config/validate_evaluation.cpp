@@ -53,7 +53,7 @@ class EvaluationChecks : ConfigChecks {
   void validation() const {
     const EvalConfig& e = c_.eval;
     if (use_ == ConfigUse::training && e.lengths.empty() && e.length_tokens.value_or(0) != 0) {
-      refuse("eval.length_tokens", "0 or null without eval.lengths, which it is about",
+      refuse("eval.length_tokens", "0 or null without eval.lengths, which it configures",
              text(*e.length_tokens), "set eval.lengths, or remove it");
     }
     if (use_ == ConfigUse::training && e.last_tokens != 0) {
@@ -61,7 +61,7 @@ class EvaluationChecks : ConfigChecks {
       if (shortest == e.lengths.end() || *shortest < e.last_tokens) {
         refuse("eval.last_tokens",
                shortest == e.lengths.end()
-                   ? "0 without eval.lengths, which it is about"
+                   ? "0 without eval.lengths, which it configures"
                    : "at most the shortest of eval.lengths, " + text(*shortest),
                text(e.last_tokens), "set eval.lengths, or lower it");
       }
@@ -69,13 +69,14 @@ class EvaluationChecks : ConfigChecks {
     const bool wanted =
         e.every != 0 || e.tokens != 0 || !e.lengths.empty() || e.length_tokens.value_or(0) != 0;
     if (!c_.data.validates() && wanted) {
-      refuse("data.val", "shards or a task to validate on, which the keys of eval ask for", "none",
+      refuse("data.val", "shards or a task for the validation that eval asks for", "an empty value",
              "set data.val, or remove eval.every, eval.tokens, eval.lengths and "
              "eval.length_tokens");
     }
     if (use_ == ConfigUse::training && c_.data.val_task && !e.lengths.empty()) {
-      refuse("eval.lengths", "none with a task in data.val: documents of shards have lengths",
-             text(std::ssize(e.lengths)) + " of them", "remove it");
+      refuse("eval.lengths",
+             "an empty list with a task in data.val: lengths need documents in shards",
+             text(std::ssize(e.lengths)) + " lengths", "remove it");
     }
     if (e.tokens != 0 && e.tokens < c_.data.sequence_length) {
       refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),
@@ -88,7 +89,7 @@ class EvaluationChecks : ConfigChecks {
     for (size_t i = 0; i < priors().size() && !e.lengths.empty(); ++i) {
       if (!randomization(priors()[i]).in_evaluation) continue;
       refuse(base_path(i) + ".eval_positions",
-             "\"counted\" with eval.lengths: perplexity is of positions that count", "\"drawn\"",
+             "\"counted\" with eval.lengths: perplexity needs consecutive positions", "\"drawn\"",
              "change one of them");
     }
     const PositionLimit limit = position_limit();
@@ -122,9 +123,9 @@ class EvaluationChecks : ConfigChecks {
         const auto [owner, is_new] = owners.emplace(result, i);
         if (!is_new) {
           refuse(entry + ".name",
-                 "a name that eval.tasks[" + std::to_string(owner->second) +
-                     "] has not, at a length of both",
-                 "\"" + abbreviate(name) + "\"", "give one of them another name");
+                 "a name other than that of eval.tasks[" + std::to_string(owner->second) +
+                     "], which shares a length with it",
+                 "\"" + abbreviate(name) + "\"", "rename one of them");
         }
         const auto [first, is_first] = maps.emplace(result.substr(0, result.rfind('@')), i);
         const double depths = depths_of(e.tasks[i]), others = depths_of(e.tasks[first->second]);
@@ -132,7 +133,7 @@ class EvaluationChecks : ConfigChecks {
           refuse(entry + ".depths",
                  text(static_cast<int64_t>(others)) + ", as eval.tasks[" +
                      std::to_string(first->second) + "] has under the same name",
-                 text(static_cast<int64_t>(depths)), "give one of them another name");
+                 text(static_cast<int64_t>(depths)), "rename one of them");
         }
       }
       if (std::holds_alternative<TextTaskRequest>(e.tasks[i].request)) {
@@ -156,15 +157,15 @@ class EvaluationChecks : ConfigChecks {
   void result_name(const std::string& name, const std::string& entry) const {
     if (name == kValidationResult || contains(kPerplexityResults, name)) {
       refuse(entry + ".name",
-             "another name than " + std::string(kValidationResult) +
-                 " and those of perplexity at eval.lengths, " + join(kPerplexityResults),
+             "a name other than " + std::string(kValidationResult) +
+                 " and the perplexity results at eval.lengths, " + join(kPerplexityResults),
              "\"" + name + "\"", "choose another");
     }
     const auto in_names = [](char ch) {
       return static_cast<unsigned char>(ch) > ' ' && ch != '/' && ch != '@' && ch != '\x7f';
     };
     if (!std::all_of(name.begin(), name.end(), in_names)) {
-      refuse(entry + ".name", "a name without spaces, / and @, which metrics have",
+      refuse(entry + ".name", "a name without spaces, / and @, which separate metric names",
              "\"" + abbreviate(name) + "\"", "choose another");
     }
   }
@@ -173,8 +174,8 @@ class EvaluationChecks : ConfigChecks {
   /// (eval/text_evaluation.h), so they are not checked here.
   void of_texts(const std::string& entry) const {
     if (!causal() || c_.model.kind != ModelKind::decoder) {
-      refuse(entry + ".task", "a task that the model is trained on, which reads no text",
-             "one of texts", "name another");
+      refuse(entry + ".task", "a task the model is trained on: this model does not read text",
+             "a text task", "name another");
     }
   }
 
@@ -189,8 +190,8 @@ class EvaluationChecks : ConfigChecks {
           prior.info().window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
       if (c_.model.attention.most_keys(length, window) <= longest) continue;
       refuse(key,
-             "lengths whose rows see at most " + text(longest) + " keys, the entries of the \"" +
-                 scale.name() + "\" scale",
+             "lengths with at most " + text(longest) +
+                 " visible keys per row, the entries of the \"" + scale.name() + "\" scale",
              text(length), "remove the longer ones, or raise model.attention.scale.lengths");
     }
   }
@@ -198,11 +199,13 @@ class EvaluationChecks : ConfigChecks {
   void samples() const {
     const SampleConfig& s = c_.sample;
     if (!causal() && !s.prompts.empty()) {
-      refuse("sample.prompts", "none with model.attention.causal false, which writes no text",
-             text(std::ssize(s.prompts)) + " of them", "remove them");
+      refuse("sample.prompts",
+             "an empty list with model.attention.causal false, which cannot generate text",
+             text(std::ssize(s.prompts)) + " prompts", "remove them");
     }
     if (!s.prompts.empty() || (s.every == 0 && s.tokenizer.empty())) return;
-    refuse("sample.prompts", "a prompt, which sample.every or sample.tokenizer ask for", "none",
+    refuse("sample.prompts", "a prompt, since sample.every or sample.tokenizer is set",
+           "an empty list",
            "set sample.prompts, [\"\"] for a document from its start, or remove the others");
   }
 };

@@ -56,10 +56,9 @@ class ModelChecks : ConfigChecks {
     for (size_t i = 0; i < priors().size(); ++i) {
       const auto layer = static_cast<int64_t>(i);
       if (!causal() && priors()[i].info().causal_only) {
-        refuse(
-            base_path(i), "a prior of keys on both sides with model.attention.causal false",
-            "\"" + priors()[i].name() + "\", which has a formula for those before the query alone",
-            "choose another, or remove model.attention.causal");
+        refuse(base_path(i), "a bidirectional prior with model.attention.causal false",
+               "\"" + priors()[i].name() + "\", which is defined for causal attention only",
+               "choose another, or remove model.attention.causal");
       }
       accept(priors()[i], base_path(i), shape());
       if (const MixChoice& mix = c_.model.attention.prior.mix_of(layer)) {
@@ -71,8 +70,8 @@ class ModelChecks : ConfigChecks {
     accept(normalizer, "model.attention.normalizer", shape());
     if (!causal() && traits_of(normalizer.info().kind).causal_only) {
       refuse("model.attention.normalizer",
-             "a normalizer of keys on both sides with model.attention.causal false",
-             "\"" + normalizer.name() + "\", whose formula goes from the query's key back",
+             "a bidirectional normalizer with model.attention.causal false",
+             "\"" + normalizer.name() + "\", which is defined for causal attention only",
              "choose another, or remove model.attention.causal");
     }
     if (!traits_of(normalizer.info().kind).takes_scale && !scale.info().is<std::monostate>()) {
@@ -84,8 +83,8 @@ class ModelChecks : ConfigChecks {
     }
     if (normalizer.info().kind != NormalizerKind::softmax && scale.info().is<EntropyKind>()) {
       refuse("model.attention.scale",
-             "a scale for " + normalizer.name() + ": the polynomial of \"" + scale.name() +
-                 "\" is one of softmax's entropy",
+             "a scale for " + normalizer.name() + ": \"" + scale.name() +
+                 "\" is derived from softmax's entropy",
              "\"" + scale.name() + "\"", "choose another, or none");
     }
   }
@@ -116,8 +115,8 @@ class ModelChecks : ConfigChecks {
         const size_t owner = owners.emplace(p.name, i).first->second;
         if (priors()[i] == priors()[owner]) continue;
         refuse(base_path(i),
-               "no second prior whose layers share " + p.name + " as those of " + base_path(owner) +
-                   " do",
+               "no second prior that shares " + p.name + " between layers, as " + base_path(owner) +
+                   " does",
                priors()[i].name(),
                "set share to false in one of them, or give both the same options");
       }
@@ -133,17 +132,15 @@ class ModelChecks : ConfigChecks {
       if (!first) first = i;
       const Randomization other = randomization(priors()[*first]);
       if (own.range != other.range) {
-        refuse(base_path(i) + ".randomized_length",
-               text(other.range) + ", the positions that another layer draws from", text(own.range),
-               "give all randomized priors the same");
+        refuse(base_path(i) + ".randomized_length", text(other.range) + ", as in another layer",
+               text(own.range), "give all randomized priors the same range");
       }
       if (own == other) continue;
       refuse(base_path(i),
-             "random positions, or distances, that are drawn and evaluated as those of " +
-                 base_path(*first),
+             "randomized positions or distances drawn and evaluated as in " + base_path(*first),
              priors()[i].name() + " and " + priors()[*first].name(),
              "give both the same randomized_draw and eval_positions, and no alibi or "
-             "transformer_xl beside a rope");
+             "transformer_xl together with a rope");
     }
   }
 };

@@ -59,9 +59,8 @@ class ParameterNames : ConfigChecks {
   }
 
   static std::string one_of_names(const std::vector<std::string>& known) {
-    return known.empty()
-               ? "no names: no layer trains parameters of a prior, a scale or a normalizer"
-               : "one of " + join(known);
+    return known.empty() ? "no names: no prior, scale or normalizer has trained parameters"
+                         : "one of " + join(known);
   }
 
   void require_known(const std::string& key, const std::string& name,
@@ -83,13 +82,11 @@ class ParameterNames : ConfigChecks {
         refuse(key,
                "a group or parameter that is trained" +
                    (trained.empty() ? "" : ": one of " + join(trained)),
-               name + ", which stays at its initial value",
-               "remove it, or train it: an option of what it belongs to says what is trained");
+               name + ", which is not trained", "remove it, or train it by the mechanism's option");
       }
       if (name == "prior" || name == "mix" || name == "scale" || name == "normalizer") {
         refuse(key, one_of_names(trained),
-               name + ", and this model's " + name + " has no trained parameters of its own",
-               "remove it");
+               name + ", but this model's " + name + " has no trained parameters", "remove it");
       }
       require_known(key, name, trained);
     }
@@ -107,8 +104,9 @@ class ParameterNames : ConfigChecks {
     }
     if (from.optimizer && (from.folder.empty() || !from.absent.empty())) {
       refuse("init_from.optimizer",
-             from.folder.empty() ? "false without init_from.folder"
-                                 : "false with init_from.new, whose parameters have no moments",
+             from.folder.empty()
+                 ? "false without init_from.folder"
+                 : "false with init_from.new, whose parameters have no optimizer state",
              "true",
              "set it to false, or " + std::string(from.folder.empty() ? "name a checkpoint there"
                                                                       : "remove these names"));

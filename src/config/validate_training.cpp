@@ -108,8 +108,7 @@ class TrainingChecks : ConfigChecks {
     const CheckpointConfig& k = c_.checkpoint;
     if (k.keep_every != 0 && (k.every == 0 || k.keep_every % k.every != 0)) {
       refuse("checkpoint.keep_every", "0 or a multiple of checkpoint.every = " + text(k.every),
-             text(k.keep_every),
-             k.every == 0 ? "set checkpoint.every too" : "choose such a multiple");
+             text(k.keep_every), k.every == 0 ? "set checkpoint.every too" : "");
     }
     best_checkpoint();
     for (const std::string& name : k.allow_change) {
@@ -135,12 +134,12 @@ class TrainingChecks : ConfigChecks {
           !higher_is_better(metric.substr(metric.rfind('/') + 1))) {
         return;
       }
-      refuse("checkpoint.best.mode", "max with " + metric + ", of which more is better", "min",
+      refuse("checkpoint.best.mode", "max with " + metric + ", where higher is better", "min",
              "set it to max");
     }
     refuse(
         "checkpoint.best.metric",
-        known.empty() ? "a metric of a run with data.val, or with eval.tasks that say every"
+        known.empty() ? "a metric measured while training: data.val, or eval.tasks with every"
                       : "one of " + join(known),
         "\"" + abbreviate(metric) + "\"",
         did_you_mean(metric, known, "choose one of them, or set every in the entry of eval.tasks"));

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/abbreviate.h"
-#include "core/closest_match.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/join.h"
 
 namespace bamtrain {
@@ -100,7 +100,7 @@ std::string describe_type(const ValueSchema& s, const std::string& type) {
     const std::string length =
         s.contains("maxItems") ? " of length " + s["maxItems"].dump() : std::string();
     return "an array" + length + ", each element " + describe(s["items"]) +
-           (s.contains("uniqueItems") ? ", none twice" : "");
+           (s.contains("uniqueItems") ? ", no duplicates" : "");
   }
   if (type == "object") {
     if (s.contains("properties")) {
@@ -135,7 +135,7 @@ std::string remedy_for_string(const json& value, const std::string& where) {
 std::string remedy_for_type(const json& value, const ValueSchema& s, const std::string& where) {
   if (allows(s, "string") && value.is_primitive()) {
     const bool could_be = !s.contains("enum") || is_choice(value.dump(), s);
-    return could_be ? remedy_for_string(value, where) : "use one of them";
+    return could_be ? remedy_for_string(value, where) : "";
   }
   if (value.is_string()) {
     const std::string remedy = remedy_for_text(value.get_ref<const std::string&>(), s);
@@ -144,9 +144,9 @@ std::string remedy_for_type(const json& value, const ValueSchema& s, const std::
   if (allows(s, "integer")) return "write a whole number, without quotes";
   if (allows(s, "number")) return "write a number, without quotes";
   if (allows(s, "array")) return "write a list in brackets: [...]";
-  if (s.contains("enum")) return "use one of them";
+  if (s.contains("enum")) return "";
   if (allows(s, "string")) return "write one string, in double quotes";
-  return allows(s, "object") ? "write an object in braces: {...}" : "write one of the two words";
+  return allows(s, "object") ? "write an object in braces: {...}" : "";
 }
 
 [[noreturn]] void refuse(const json& value, const ValueSchema& schema, const std::string& where,
@@ -161,7 +161,7 @@ void check_choice(const json& value, const ValueSchema& s, const std::string& wh
     if (choice.is_string()) names.push_back(choice.get<std::string>());
   }
   if (!value.is_string()) refuse(value, s, where, remedy_for_type(value, s, where));
-  refuse(value, s, where, did_you_mean(value.get<std::string>(), names, "use one of them"));
+  throw unknown_name(ExitCode::config, where, "value", value.get<std::string>(), names);
 }
 
 void check_number(const json& value, const ValueSchema& s, const std::string& where) {
@@ -171,7 +171,7 @@ void check_number(const json& value, const ValueSchema& s, const std::string& wh
       (!s.contains("maximum") || compare(value, s["maximum"]) <= 0) &&
       (!s.contains("exclusiveMinimum") || compare(value, s["exclusiveMinimum"]) > 0) &&
       (!s.contains("exclusiveMaximum") || compare(value, s["exclusiveMaximum"]) < 0);
-  if (!good) refuse(value, s, where, "choose a value within these limits");
+  if (!good) refuse(value, s, where, "");
 }
 
 void check_array(const json& value, const ValueSchema& s, const std::string& where) {
@@ -182,8 +182,8 @@ void check_array(const json& value, const ValueSchema& s, const std::string& whe
   for (size_t i = 0; i < value.size(); ++i) {
     check_value(value[i], s["items"], where + "[" + std::to_string(i) + "]");
     if (s.contains("uniqueItems") && !seen.insert(value[i]).second) {
-      throw Error(ExitCode::config, where, describe(s), abbreviate(value[i].dump()) + " twice",
-                  "remove one of them");
+      throw Error::fault(ExitCode::config, where,
+                         "duplicate element " + abbreviate(value[i].dump()), "remove one of them");
     }
   }
 }
@@ -285,8 +285,7 @@ void check_value(const json& value, const ValueSchema& schema, const std::string
     // An integer beyond a double's exact range is out of range, not of the wrong type.
     const bool huge = allows(schema, "integer") && value.is_number_float() &&
                       std::abs(value.get<double>()) > kExactIntegers;
-    refuse(value, schema, where,
-           huge ? "choose a value within these limits" : remedy_for_type(value, schema, where));
+    refuse(value, schema, where, huge ? "" : remedy_for_type(value, schema, where));
   }
   if (schema.contains("enum")) return check_choice(value, schema, where);
   if (value.is_number()) check_number(value, schema, where);

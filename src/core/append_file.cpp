@@ -10,6 +10,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 
@@ -17,8 +18,8 @@ namespace {
 
 constexpr const char* kAppendRemedy = "check free space and permissions of the run's folder";
 
-[[noreturn]] void append_failed(const std::string& path, const char* expected, int reason) {
-  throw Error(ExitCode::io, path, expected, std::strerror(reason), kAppendRemedy);
+[[noreturn]] void append_failed(const std::string& path, const char* action, int reason) {
+  throw system_error(ExitCode::io, path, action, reason, kAppendRemedy);
 }
 
 int64_t bytes_of(int descriptor) {
@@ -34,17 +35,17 @@ bool is_regular(int descriptor) {
 }  // namespace
 
 int open_to_append(const std::string& path, const char* remedy) {
-  const auto failed = [&](const std::string& found) {
-    return Error(ExitCode::io, path, "a file that can be written", found, remedy);
+  const auto failed = [&](int reason) {
+    return system_error(ExitCode::io, path, "write", reason, remedy);
   };
-  if (const int fault = file_fault(FileOp::create, path)) throw failed(std::strerror(fault));
+  if (const int fault = file_fault(FileOp::create, path)) throw failed(fault);
   // With O_NONBLOCK, a pipe without a reader fails with ENXIO instead of blocking.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
   const int descriptor = ::open(path.c_str(), kFlags, 0666);
-  if (descriptor < 0 && errno != ENXIO) throw failed(std::strerror(errno));
+  if (descriptor < 0 && errno != ENXIO) throw failed(errno);
   if (descriptor >= 0 && is_regular(descriptor)) return descriptor;
   if (descriptor >= 0) ::close(descriptor);
-  throw failed("a pipe, a device or a socket");
+  throw Error(ExitCode::io, path, "a regular file", "a pipe, a device or a socket", remedy);
 }
 
 AppendFile::AppendFile(const std::string& path, int64_t keep, WholeBytes whole)
@@ -61,7 +62,7 @@ AppendFile::~AppendFile() { ::close(descriptor_); }
 
 void AppendFile::cut_back(int64_t keep) {
   if (::ftruncate(descriptor_, keep) != 0) {
-    append_failed(path_, "a file that can be cut back to what is whole of it", errno);
+    append_failed(path_, "cut off its damaged end", errno);
   }
   bytes_ = keep;
 }
@@ -81,22 +82,20 @@ void AppendFile::find_again() {
 bool AppendFile::take_lost() { return std::exchange(lost_, false); }
 
 void AppendFile::write(std::string_view bytes) {
-  constexpr const char* kRoom = "room for what is appended";
   find_again();
   while (!bytes.empty()) {
-    if (const int fault = file_fault(FileOp::write, path_)) append_failed(path_, kRoom, fault);
+    if (const int fault = file_fault(FileOp::write, path_)) append_failed(path_, "append", fault);
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) append_failed(path_, kRoom, errno);
+    if (n <= 0) append_failed(path_, "append", errno);
     bytes.remove_prefix(static_cast<size_t>(n));
     bytes_ += n;
   }
 }
 
 void AppendFile::sync() {
-  constexpr const char* kSynced = "a file whose content reaches the disk";
-  if (const int fault = file_fault(FileOp::sync, path_)) append_failed(path_, kSynced, fault);
-  if (::fsync(descriptor_) != 0) append_failed(path_, kSynced, errno);
+  if (const int fault = file_fault(FileOp::sync, path_)) append_failed(path_, "sync", fault);
+  if (::fsync(descriptor_) != 0) append_failed(path_, "sync", errno);
   sync_folder(parent_folder(path_));
 }
 

@@ -14,7 +14,7 @@ inline int64_t checked_mul(int64_t a, int64_t b, const std::string& where) {
   int64_t r = 0;
   if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r)) {
     throw Error(ExitCode::data, where, "a size below 2^63",
-                std::to_string(a) + " * " + std::to_string(b), "the file or key is damaged");
+                std::to_string(a) + " * " + std::to_string(b), "check the key, or the file");
   }
   return r;
 }
@@ -24,7 +24,7 @@ inline int64_t checked_add(int64_t a, int64_t b, const std::string& where) {
   int64_t r = 0;
   if (a < 0 || b < 0 || __builtin_add_overflow(a, b, &r)) {
     throw Error(ExitCode::data, where, "a size below 2^63",
-                std::to_string(a) + " + " + std::to_string(b), "the file or key is damaged");
+                std::to_string(a) + " + " + std::to_string(b), "check the key, or the file");
   }
   return r;
 }

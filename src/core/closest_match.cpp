@@ -74,7 +74,7 @@ std::string closest_match(const std::string& word, const std::vector<std::string
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
                          const std::string& otherwise) {
   const std::string near = closest_match(word, candidates);
-  return near.empty() ? otherwise : "did you mean \"" + near + "\"?";
+  return near.empty() ? otherwise : "did you mean " + near + "?";
 }
 
 }  // namespace bamtrain

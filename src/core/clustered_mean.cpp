@@ -34,7 +34,7 @@ ClusteredMean clustered_mean(std::span<const Cluster> clusters) {
 }
 
 std::string plus_minus(std::optional<double> error, int decimals) {
-  return error ? fmt::format(" +- {:.{}f}", *error, decimals) : "";
+  return error ? fmt::format(" ± {:.{}f}", *error, decimals) : "";
 }
 
 }  // namespace bamtrain

@@ -41,7 +41,7 @@ struct ClusteredMean {
 /// order of `clusters`; clusters without values do not count. REQUIRES: at least one value.
 ClusteredMean clustered_mean(std::span<const Cluster> clusters);
 
-/// " +- 0.0123", to append to a mean in a line of text; "" if the error is unknown.
+/// " ± 0.0123", to append to a mean in a line of text; "" if the error is unknown.
 std::string plus_minus(std::optional<double> error, int decimals);
 
 }  // namespace bamtrain

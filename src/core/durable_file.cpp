@@ -17,6 +17,7 @@
 
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 namespace {
@@ -39,14 +40,14 @@ const char* remedy_for(int error) {
     case ENOTDIR:
       return "create the folder, or choose another one";
     case EIO:
-      return "check the disk: the system's log names the device";
+      return "check the disk: dmesg names the device";
     default:
       return "check the folder and its disk";
   }
 }
 
-[[noreturn]] void file_failed(const std::string& path, const std::string& expected, int error) {
-  throw Error(ExitCode::io, path, expected, std::strerror(error), remedy_for(error));
+[[noreturn]] void file_failed(const std::string& path, const std::string& action, int error) {
+  throw system_error(ExitCode::io, path, action, error, remedy_for(error));
 }
 
 /// Repeats a call that a signal interrupted. Returns 0 or the errno value.
@@ -72,7 +73,7 @@ void write_all(int descriptor, const std::string& path, const void* data, int64_
       n = ::write(descriptor, next, piece);
       return n < 0 ? -1 : 0;
     });
-    if (error) file_failed(path, std::to_string(bytes) + " more bytes to be written", error);
+    if (error) file_failed(path, "write " + std::to_string(bytes) + " bytes", error);
     written(next, static_cast<int64_t>(n));
     next += n;
     bytes -= n;
@@ -82,7 +83,7 @@ void write_all(int descriptor, const std::string& path, const void* data, int64_
 void sync_file(int descriptor, const std::string& path) {
   require(descriptor >= 0, "a file that is not finished yet");
   const int error = outcome(FileOp::sync, path, [&] { return ::fsync(descriptor); });
-  if (error) file_failed(path, "the file to be put on the disk", error);
+  if (error) file_failed(path, "sync", error);
 }
 
 /// Network file systems report a full disk here. Returns 0 or the errno value; after EINTR the
@@ -195,7 +196,7 @@ DurableFile::DurableFile(const std::string& path) : path_(path) {
     descriptor_ = ::open(path_.c_str(), kFlags | O_NONBLOCK, 0666);  // never blocks on a pipe
     return descriptor_ < 0 ? -1 : 0;
   });
-  if (error) file_failed(path_, "a file to be created", error);
+  if (error) file_failed(path_, "create", error);
 }
 
 DurableFile::~DurableFile() {
@@ -215,7 +216,7 @@ FileDigest DurableFile::finish() {
   sync_file(descriptor_, path_);
   if (const int error = close_file(&descriptor_)) {
     ::unlink(path_.c_str());
-    file_failed(path_, "the file to be closed", error);
+    file_failed(path_, "close", error);
   }
   return {bytes_, digest_.hex()};
 }
@@ -223,9 +224,10 @@ FileDigest DurableFile::finish() {
 AtomicFile::AtomicFile(const std::string& path) : path_(without_links(path)) {
   struct stat info {};
   if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    throw Error(ExitCode::io, path_, "the name of a file",
-                S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file",
-                "choose another name");
+    throw Error::fault(
+        ExitCode::io, path_,
+        S_ISDIR(info.st_mode) ? "a folder of this name exists" : "not a regular file",
+        "choose another name");
   }
   remove_leftovers(path_);
   descriptor_ = create_unnamed(path_);
@@ -242,7 +244,7 @@ void AtomicFile::create_named() {
         return descriptor_ < 0 ? -1 : 0;
       });
     });
-    if (error) file_failed(path_, "a file to be created", error);
+    if (error) file_failed(path_, "create", error);
     // Another process may have taken it for a leftover before it was locked.
     lock_file(descriptor_, 0);
     struct stat info {};
@@ -262,8 +264,7 @@ void AtomicFile::write(const void* data, int64_t bytes) {
 }
 
 void AtomicFile::rewrite_start(const void* data, int64_t bytes) {
-  if (::lseek(descriptor_, 0, SEEK_SET) != 0)
-    file_failed(path_, "a file to be written anew", errno);
+  if (::lseek(descriptor_, 0, SEEK_SET) != 0) file_failed(path_, "rewrite", errno);
   write(data, bytes);
 }
 
@@ -274,7 +275,7 @@ std::string AtomicFile::sha256() const {
   for (off_t offset = 0;;) {
     const ssize_t n = ::pread(descriptor_, piece.data(), piece.size(), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) file_failed(path_, "what was written to be read back", errno);
+    if (n < 0) file_failed(path_, "read back", errno);
     if (n == 0) return digest.hex();
     digest.update(piece.data(), static_cast<size_t>(n));
     offset += n;
@@ -292,23 +293,23 @@ void AtomicFile::commit() {
                                   free.c_str(), AT_SYMLINK_FOLLOW);
       return linked == 0 ? 0 : errno;
     });
-    if (error) file_failed(path_, "the file to be given a name", error);
+    if (error) file_failed(path_, "link", error);
     temporary_ = name;
   }
   // close() reports whether the disk took everything; the lock is held until the file has its name.
   lock_ = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   error = close_file(&descriptor_);
-  if (error) file_failed(path_, "the file to be closed", error);
+  if (error) file_failed(path_, "close", error);
   error = file_fault(FileOp::rename, temporary_, path_);
   if (!error && std::rename(temporary_.c_str(), path_.c_str()) != 0) error = errno;
-  if (error) file_failed(path_, "the file to be given its name", error);
+  if (error) file_failed(path_, "rename to it", error);
   temporary_.clear();
   sync_folder(parent_folder(path_));
 }
 
 void make_folder(const std::string& path) {
   const int error = outcome(FileOp::make_folder, path, [&] { return ::mkdir(path.c_str(), 0777); });
-  if (error) file_failed(path, "a folder to be created", error);
+  if (error) file_failed(path, "create the folder", error);
 }
 
 void make_folders(const std::string& path) {
@@ -332,14 +333,14 @@ void require_folders_can_be_made(const std::string& path) {
     const int error = errno;
     const std::string above = parent_folder(there);
     if (error == ENOENT && ::lstat(there.c_str(), &found) == 0) {  // a dangling link
-      file_failed(there, "a folder that can be made", EEXIST);
+      file_failed(there, "create the folder", EEXIST);
     }
-    if (error != ENOENT || above == there) file_failed(path, "a folder that can be made", error);
+    if (error != ENOENT || above == there) file_failed(path, "create the folder", error);
     there = above;
   }
-  if (!S_ISDIR(found.st_mode)) file_failed(there, "a folder", ENOTDIR);
+  if (!S_ISDIR(found.st_mode)) file_failed(there, "create a folder in it", ENOTDIR);
   if (::access(there.c_str(), W_OK | X_OK) != 0) {
-    file_failed(there, "a folder that can be written to", errno);
+    file_failed(there, "create a folder in it", errno);
   }
 }
 
@@ -349,7 +350,7 @@ std::string make_new_folder(const std::string& prefix) {
   const int error = take_free_name(draw, &made, [](const std::string& name) {
     return outcome(FileOp::make_folder, name, [&] { return ::mkdir(name.c_str(), 0777); });
   });
-  if (error) file_failed(made, "a folder to be created", error);
+  if (error) file_failed(made, "create the folder", error);
   return made;
 }
 
@@ -366,13 +367,13 @@ void sync_folder(const std::string& path) {
     errno = reason;
     return result;
   });
-  if (error) file_failed(path, "the folder's entries to be put on the disk", error);
+  if (error) file_failed(path, "sync the folder", error);
 }
 
 void rename_path(const std::string& from, const std::string& to) {
   int error = file_fault(FileOp::rename, from, to);
   if (!error && ::rename(from.c_str(), to.c_str()) != 0) error = errno;
-  if (error) file_failed(from, "to be renamed to " + to, error);
+  if (error) file_failed(from, "rename to " + to, error);
 }
 
 bool exchange_paths(const std::string& a, const std::string& b) {
@@ -381,7 +382,7 @@ bool exchange_paths(const std::string& a, const std::string& b) {
     error = errno;
   }
   if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) return false;
-  if (error) file_failed(a, "to take the place of " + b, error);
+  if (error) file_failed(a, "exchange with " + b, error);
   return true;
 }
 
@@ -389,7 +390,7 @@ void remove_tree(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return;
-    file_failed(path, "to be removed", errno);
+    file_failed(path, "remove", errno);
   }
   if (S_ISDIR(info.st_mode)) {
     std::error_code failure;
@@ -398,11 +399,11 @@ void remove_tree(const std::string& path) {
          it.increment(failure)) {
       entries.push_back(it->path().string());
     }
-    if (failure) file_failed(path, "a folder to be removed", failure.value());
+    if (failure) file_failed(path, "remove the folder", failure.value());
     for (const std::string& entry : entries) remove_tree(entry);
   }
   const int error = outcome(FileOp::remove, path, [&] { return std::remove(path.c_str()); });
-  if (error) file_failed(path, "to be removed", error);
+  if (error) file_failed(path, "remove", error);
 }
 
 std::string without_links(const std::string& path) {
@@ -412,11 +413,10 @@ std::string without_links(const std::string& path) {
   std::error_code failure;
   for (int i = 0; i < kMostLinks && fs::is_symlink(place, failure); ++i) {
     const fs::path target = fs::read_symlink(place, failure);
-    if (failure) file_failed(path, "a symbolic link that can be followed", failure.value());
+    if (failure) file_failed(path, "follow the symbolic link", failure.value());
     place = (fs::path(place).parent_path() / target).string();
   }
-  if (fs::is_symlink(place, failure))
-    file_failed(path, "a symbolic link that leads somewhere", ELOOP);
+  if (fs::is_symlink(place, failure)) file_failed(path, "follow the symbolic link", ELOOP);
   return place;
 }
 

@@ -21,22 +21,29 @@ enum class ExitCode : int {
   interrupted = 85,  // saved after a preemption signal: run again to resume
 };
 
-/// What was expected, what was found, where, and what the user can do about it.
-/// `where` is a file, a config key or a field; each part is one phrase without a trailing period.
-/// Control characters except tab and newline, and invalid UTF-8, become U+FFFD.
+/// What was expected, what was found, where, and what the user can do about it:
+/// "WHERE: expected EXPECTED, found FOUND; REMEDY". If one phrase says what was expected and found,
+/// it replaces both: "run.json: no such file; check the name" (fault; core/faults.h makes the
+/// frequent ones). `where` is a file, a config key or a field; each part is one phrase without a
+/// trailing period. Control characters except tab and newline, and invalid UTF-8, become U+FFFD.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& where, const std::string& expected,
         const std::string& found, const std::string& remedy);
+  /// "WHERE: FAULT; REMEDY"; without "WHERE: " where it is empty.
+  static Error fault(ExitCode code, const std::string& where, const std::string& fault,
+                     const std::string& remedy);
 
   ExitCode code() const { return code_; }
   const std::string& where() const { return where_; }
+  /// Empty where the rest of the message says what to do.
+  const std::string& remedy() const { return remedy_; }
 
   /// The same error with a fuller place, for a caller that knows the file.
   Error at(const std::string& where) const;
-  /// The same error with an alternative added to its remedy. REQUIRES: it has a remedy.
+  /// The same error with an alternative added to its remedy.
   Error or_else(const std::string& remedy) const;
-  /// The same error with a next step added to its remedy. REQUIRES: it has a remedy.
+  /// The same error with a next step added to its remedy.
   Error and_then(const std::string& remedy) const;
   /// The same facts blamed on `where`, for a caller that knows what caused the request.
   Error as(ExitCode code, const std::string& where, const std::string& remedy) const;
@@ -46,19 +53,22 @@ class Error : public std::runtime_error {
   /// same things.
   template <class F>
   Error reworded(F&& word) const {
-    return {code_, word(where_), word(facts_), word(remedy_)};
+    return {code_, Parts{word(where_), word(facts_), word(remedy_)}};
   }
   /// The same error followed by another on its own line.
   Error with(const std::string& line) const;
 
  private:
-  Error(ExitCode code, const std::string& where, const std::string& facts,
-        const std::string& remedy);
+  struct Parts {
+    std::string where, facts, remedy;
+    std::string text() const;
+  };
+  Error(ExitCode code, const Parts& parts);
 
   ExitCode code_;
   std::string where_;
-  std::string facts_;   // ": expected ..., found ..."
-  std::string remedy_;  // "; remedy: ...", or empty
+  std::string facts_;  // "expected ..., found ...", or a fault
+  std::string remedy_;
 };
 
 /// Throws the Error of require.

@@ -12,6 +12,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 
@@ -20,8 +21,8 @@ namespace {
 int open_lock(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor >= 0) return descriptor;
-  throw Error(ExitCode::io, path, "a file that can be written", std::strerror(errno),
-              "choose another folder, or change its permissions");
+  throw system_error(ExitCode::io, path, "write", errno,
+                     "choose another folder, or change its permissions");
 }
 
 enum class Taken { yes, held, no_locks };
@@ -48,9 +49,10 @@ int inherited(const std::string& path) {
 FolderLock::FolderLock(const std::string& folder) {
   std::string holder;
   if (take(folder, &holder)) return;
-  throw Error(ExitCode::io, folder, "a folder that no other run is using",
-              holder.empty() ? "another run" : "the run of process " + holder,
-              "wait for it to end, or choose another folder");
+  throw Error::fault(
+      ExitCode::io, folder,
+      "in use by " + (holder.empty() ? "another run" : "the run of process " + holder),
+      "wait for it to end, or choose another folder");
 }
 
 std::unique_ptr<FolderLock> FolderLock::unless_held(const std::string& folder) {
@@ -84,15 +86,15 @@ bool FolderLock::take(const std::string& folder, std::string* holder) {
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(std::exchange(descriptor_, -1));
-    throw Error(ExitCode::io, folder + "/.lock", "a regular file, which the run makes itself",
-                "something else", "remove it, or choose another folder");
+    throw Error::fault(ExitCode::io, folder + "/.lock",
+                       "not a regular file, so the run cannot lock its folder",
+                       "remove it, or choose another folder");
   }
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::pwrite(descriptor_, own.data(), own.size(), 0) != static_cast<ssize_t>(own.size())) {
     const int reason = errno;
     ::close(std::exchange(descriptor_, -1));
-    throw Error(ExitCode::io, path_, "room for the process id", std::strerror(reason),
-                "free some space");
+    throw system_error(ExitCode::io, path_, "write the process id", reason, "free some space");
   }
   return true;
 }
@@ -114,9 +116,10 @@ void FolderLock::require_held() const {
 void FolderLock::refuse() const {
   struct stat info = {};
   const int reason = ::stat(path_.c_str(), &info) == 0 ? 0 : errno;
-  throw Error(ExitCode::io, path_, "the file that keeps other runs out of this folder",
-              reason == 0 ? "another file" : std::strerror(reason),
-              "see that no other run is in the folder, and run the same command again");
+  throw Error::fault(ExitCode::io, path_,
+                     std::string("lost the lock of this folder: ") +
+                         (reason == 0 ? "the file was replaced" : std::strerror(reason)),
+                     "see that no other run uses the folder, and run the same command again");
 }
 
 }  // namespace bamtrain

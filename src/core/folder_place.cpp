@@ -7,14 +7,16 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 namespace {
 
 namespace fs = std::filesystem;
 
-Error failed(const std::string& path, const std::string& expected, const std::string& found) {
-  return Error(ExitCode::io, path, expected, found, "check permissions and free space");
+Error failed(const std::string& path, const char* action, const fs::filesystem_error& e) {
+  return system_error(ExitCode::io, path, action, e.code().value(),
+                      "check permissions and free space");
 }
 
 }  // namespace
@@ -31,14 +33,14 @@ FolderPlace::FolderPlace(const std::string& path, MayReplace may_replace)
     check();
     make_folders(parent_folder(path_));
   } catch (const fs::filesystem_error& e) {
-    throw failed(path_, "a folder that can be made", e.code().message());
+    throw failed(path_, "create the folder", e);
   }
 }
 
 void FolderPlace::check() const {
   if (!fs::exists(path_)) return;
   if (!fs::is_directory(path_)) {
-    throw Error(ExitCode::io, path_, "a folder, or nothing yet", "a file", "choose another name");
+    throw Error::fault(ExitCode::io, path_, "a file of this name exists", "choose another name");
   }
   if (!fs::is_empty(path_)) may_replace_(path_);
 }
@@ -75,7 +77,7 @@ std::string FolderPlace::take(const std::string& folder) {
     sync_folder(folder);
     replaced = fs::exists(path_) && !fs::is_empty(path_);
   } catch (const fs::filesystem_error& e) {
-    throw failed(path_, "a folder that can be replaced", e.code().message());
+    throw failed(path_, "replace the folder", e);
   }
   std::string former;
   if (replaced) {

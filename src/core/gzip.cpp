@@ -25,13 +25,13 @@ GzipDecoder::GzipDecoder(std::string where, Next next)
 GzipDecoder::~GzipDecoder() = default;
 
 void GzipDecoder::refuse(const std::string& found) const {
-  throw Error(ExitCode::data, where_, "intact gzip data", found, "fetch the file again");
+  throw Error::fault(ExitCode::data, where_, "damaged gzip data: " + found, "fetch the file again");
 }
 
 /// Returns false at the end of the file.
 bool GzipDecoder::next_input() {
   const std::string_view chunk = next_();
-  if (chunk.empty() && inside_member_) refuse("an end inside a member");
+  if (chunk.empty() && inside_member_) refuse("truncated");
   stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(chunk.data()));
   stream_->avail_in = static_cast<uInt>(chunk.size());
   return !chunk.empty();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/faults.h"
 #include "core/sha256.h"
 
 namespace bamtrain {
@@ -30,7 +31,7 @@ InputFile::InputFile(const std::string& path, ExitCode code, const std::string& 
     : path_(path), code_(code), remedy_(remedy), refusals_(refusals) {
   // Without O_NONBLOCK, opening a named pipe would block instead of being refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) refuse("a readable file", errno);
+  if (descriptor_ < 0) refuse("read", errno);
   take_size();
 }
 
@@ -48,7 +49,7 @@ void InputFile::take_size() {
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor_);
-    refuse("a regular file", S_ISDIR(info.st_mode) ? "a folder" : "something else");
+    refuse("a regular file", S_ISDIR(info.st_mode) ? "a folder" : "a pipe, a device or a socket");
   }
   bytes_ = info.st_size;
 }
@@ -69,12 +70,11 @@ void InputFile::refuse(const std::string& expected, const std::string& found) co
   throw Error(code_, path_, expected, found, remedy_);
 }
 
-void InputFile::refuse(const std::string& expected, int error) const {
+void InputFile::refuse(const std::string& action, int error) const {
   if (refusals_ == Refusals::passing && !says_of_the_file(error)) {
-    throw Error(ExitCode::io, path_, expected, std::strerror(error),
-                "try again once the system can read it");
+    throw system_error(ExitCode::io, path_, action, error, "try again once the system can read it");
   }
-  refuse(expected, std::strerror(error));
+  throw system_error(code_, path_, action, error, remedy_);
 }
 
 void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
@@ -86,10 +86,9 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
                 static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      const std::string expected =
-          std::to_string(bytes) + " bytes at offset " + std::to_string(offset);
-      if (n < 0) refuse(expected, errno);
-      refuse(expected, "the end of the file");
+      const std::string part = std::to_string(bytes) + " bytes at offset " + std::to_string(offset);
+      if (n < 0) refuse("read " + part, errno);
+      refuse(part, "the end of the file");
     }
     next += n;
     offset += n;

@@ -70,7 +70,9 @@ std::string reason(const std::string& what) {
     const size_t colon = what.find(": ", column);
     if (colon != std::string::npos) start = colon + 2;
   }
-  return abbreviate(what.substr(start), 240);
+  std::string text = what.substr(start);  // "unexpected '}'; expected string literal"
+  for (size_t at = 0; (at = text.find("; expected ", at)) != std::string::npos;) text[at] = ',';
+  return abbreviate(text, 240);
 }
 
 /// Builds the value from the parser's events.
@@ -82,10 +84,9 @@ class Builder {
   json take() { return std::move(root_); }
 
   /// Refuses the byte before `end`.
-  [[noreturn]] void refuse(size_t end, const std::string& expected, const std::string& found,
-                           const std::string& remedy) const {
-    throw Error(source_.code, place(text_, end, source_), expected, found,
-                source_.remedy.empty() ? remedy : source_.remedy);
+  [[noreturn]] void refuse(size_t end, const std::string& fault, const std::string& remedy) const {
+    throw Error::fault(source_.code, place(text_, end, source_), fault,
+                       source_.remedy.empty() ? remedy : source_.remedy);
   }
 
   bool null() { return add(nullptr); }
@@ -106,8 +107,8 @@ class Builder {
     if (level.value.contains(name)) {
       std::string path;
       for (const Level& l : levels_) path += l.name.empty() ? "" : l.name + ".";
-      refuse(key_start() + 1, "each key once in its object",
-             "\"" + abbreviate(path + name) + "\" for the second time", "remove one of the two");
+      refuse(key_start() + 1, "duplicate key \"" + abbreviate(path + name) + "\"",
+             "remove one of the two");
     }
     level.key = name;
     return true;
@@ -115,14 +116,14 @@ class Builder {
 
   bool parse_error(size_t position, const std::string&, const json::exception& e) {
     if (levels_.empty() && complete_) {
-      refuse(position, "nothing after the JSON value", "trailing text",
+      refuse(position, "text after the JSON value",
              "remove what follows, or look for a bracket closed too early");
     }
     if (dynamic_cast<const json::out_of_range*>(&e) != nullptr) {
-      refuse(position, "numbers that a double holds, up to 1.8e308", reason(e.what()),
+      refuse(position, "number out of range (at most 1.8e308): " + reason(e.what()),
              "choose a smaller number");
     }
-    refuse(position, "valid JSON", reason(e.what()), remedy(std::min(position, text_.size())));
+    refuse(position, "invalid JSON: " + reason(e.what()), remedy(std::min(position, text_.size())));
   }
 
  private:
@@ -134,7 +135,7 @@ class Builder {
 
   bool open(json value) {
     if (levels_.size() >= kDeepest) {
-      refuse(count_, "at most " + std::to_string(kDeepest) + " levels of nesting", "more",
+      refuse(count_, "nested deeper than " + std::to_string(kDeepest) + " levels",
              "nest less deeply");
     }
     levels_.push_back({std::move(value), "", levels_.empty() ? "" : levels_.back().key});
@@ -149,8 +150,8 @@ class Builder {
 
   bool add(json value) {
     if (++values_ > kMostValues) {
-      refuse(count_, "at most " + std::to_string(kMostValues) + " values", "more",
-             "divide it among several texts");
+      refuse(count_, "more than " + std::to_string(kMostValues) + " values",
+             "split it into several files");
     }
     if (levels_.empty()) {
       root_ = std::move(value);
@@ -178,7 +179,7 @@ class Builder {
   }
 
   std::string remedy(size_t end) const {
-    if (end == 0) return "write a configuration: the text is empty";
+    if (end == 0) return "the file is empty: write a configuration";
     const size_t begin = text_.find_first_not_of(" \t\r\n");
     if (begin != std::string_view::npos && begin + 1 >= end && text_[begin] != '/' &&
         text_[begin] != '{' && text_[begin] != '[') {
@@ -223,16 +224,15 @@ json parse_json(std::string_view text, const JsonSource& source) {
   // also skip a byte order mark, which other parsers read as text.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    builder.refuse(nul + 1, "text", "a NUL byte",
-                   "remove it: the file seems to be damaged, or is not UTF-8");
+    builder.refuse(nul + 1, "NUL byte", "remove it: the file seems to be damaged, or is not UTF-8");
   }
   if (text.substr(0, 3) == "\xEF\xBB\xBF") {
-    builder.refuse(1, "text", "a byte order mark", "save the file as UTF-8 without one");
+    builder.refuse(1, "byte order mark", "save the file as UTF-8 without one");
   }
   const CountingIterator begin(text.data(), builder.count());
   const CountingIterator end(text.data() + text.size(), builder.count());
   if (!json::sax_parse(begin, end, &builder)) {
-    throw Error(source.code, source.where, "valid JSON", "something else", "correct the text");
+    throw Error::fault(source.code, source.where, "invalid JSON", "correct the text");
   }
   return builder.take();
 }
@@ -240,9 +240,9 @@ json parse_json(std::string_view text, const JsonSource& source) {
 json parse_json_line(std::string_view line, const JsonSource& source) {
   const std::string where = source.where + ":" + std::to_string(source.line);
   if (line.size() > LineReader::kMost) {
-    throw Error(source.code, where,
-                "a line of at most " + std::to_string(LineReader::kMost) + " bytes", "more",
-                source.remedy);
+    throw Error::fault(source.code, where,
+                       "line longer than " + std::to_string(LineReader::kMost) + " bytes",
+                       source.remedy);
   }
   json value = parse_json(line, source);
   if (!value.is_object()) {
@@ -272,7 +272,7 @@ std::map<std::string, json> leaves_of(const json& document) {
 
 std::string text_at(const json& document, const std::string& path) {
   const json* value = find_value(document, path);
-  return value != nullptr ? abbreviate(value->dump()) : "nothing";
+  return value != nullptr ? abbreviate(value->dump()) : "unset";
 }
 
 }  // namespace bamtrain

@@ -33,8 +33,8 @@ ordered_json parse_digested_json(std::string_view text, const JsonSource& source
     object.erase("digest");
     const std::string found = sha256_hex(object.dump());
     if (said != found) {
-      throw Error(source.code, source.where + ": digest", found + ", of the members that are there",
-                  said, source.remedy);
+      throw Error::fault(source.code, source.where + ": digest",
+                         "mismatch: recorded " + said + ", computed " + found, source.remedy);
     }
   } else if (format == 0) {
     (read.where() / "format").refuse("1 or " + std::to_string(kDigestedFormat), "0");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/abbreviate.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 
@@ -33,9 +34,9 @@ JsonObject::JsonObject(const json& value, JsonPlace where)
 const json& JsonObject::member(const char* key, bool (json::*holds)() const noexcept,
                                const char* type) const {
   const auto it = value_.find(key);
-  if (it == value_.end() || !((*it).*holds)()) {
-    (where_ / key).refuse(type, it == value_.end() ? "no such member" : it->dump());
-  }
+  const JsonPlace place = where_ / key;
+  if (it == value_.end()) throw missing(place.code, place.text, type, place.remedy);
+  if (!((*it).*holds)()) place.refuse(type, it->dump());
   return *it;
 }
 

@@ -65,23 +65,22 @@ std::optional<int64_t> control_group_limit(const std::string& root) {
 
 MemoryLimit memory_limit() {
   MemoryLimit limit{int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE),
-                    "all that the machine has"};
+                    "all of this machine"};
   rlimit process = {};
   getrlimit(RLIMIT_AS, &process);
   if (process.rlim_cur != RLIM_INFINITY && process.rlim_cur < static_cast<rlim_t>(limit.bytes)) {
-    limit = {static_cast<int64_t>(process.rlim_cur), "the limit of this process"};
+    limit = {static_cast<int64_t>(process.rlim_cur), "process limit"};
   }
   const std::optional<int64_t> group = control_group_limit();
-  if (group && *group < limit.bytes) limit = {*group, "the limit of its control group"};
+  if (group && *group < limit.bytes) limit = {*group, "cgroup limit"};
   return limit;
 }
 
 Error out_of_memory(const std::string& lower) {
   const MemoryLimit limit = memory_limit();
-  return Error(
+  return Error::fault(
       ExitCode::device, "memory",
-      "what the work takes, of " + std::to_string(limit.bytes >> 20) + " MiB, " + limit.source,
-      "an allocation that the system refused",
+      "allocation failed (" + std::to_string(limit.bytes >> 20) + " MiB: " + limit.source + ")",
       (lower.empty() ? "" : "lower " + lower + ", or ") +
           std::string("allow the program more memory (ulimit -v, or the container's)"));
 }

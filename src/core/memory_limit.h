@@ -11,7 +11,7 @@ namespace bamtrain {
 
 struct MemoryLimit {
   int64_t bytes = 0;
-  const char* source = "";  // "all that the machine has"
+  const char* source = "";  // "all of this machine"
 };
 
 /// The minimum of the machine's memory, this process's limit (ulimit -v) and its control groups'.

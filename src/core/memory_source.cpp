@@ -17,8 +17,8 @@ class HostMemory final : public MemorySource {
     void* p = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
-      throw Error(ExitCode::device, "memory plan", fmt::format("{} MiB", bytes >> 20),
-                  "an allocation the system refused", kPlanRemedy);
+      throw Error::fault(ExitCode::device, "memory plan",
+                         fmt::format("allocation of {} MiB failed", bytes >> 20), kPlanRemedy);
     }
     madvise(p, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice only: failure costs speed
     return p;
@@ -30,7 +30,7 @@ class HostMemory final : public MemorySource {
     const MemoryLimit limit = memory_limit();
     if (bytes <= limit.bytes) return;
     throw Error(ExitCode::device, "memory plan",
-                fmt::format("at most {} MiB, {}", limit.bytes >> 20, limit.source),
+                fmt::format("at most {} MiB ({})", limit.bytes >> 20, limit.source),
                 fmt::format("{} MiB", bytes >> 20), kPlanRemedy);
   }
 

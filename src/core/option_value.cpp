@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "core/abbreviate.h"
-#include "core/closest_match.h"
 #include "core/error.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 
@@ -26,19 +26,19 @@ std::optional<T> whole(const std::string& text) {
 }
 
 /// Makes the option pass each value through `read`, which returns the text for CLI11 to parse, or
-/// throws.
+/// throws. `shown`: what --help calls a value.
 CLI::Option* take(CLI::Option* option, const std::string& shown,
                   const std::function<std::string(const std::string&)>& read) {
   const auto replace = [read](std::string& text) {
     text = read(text);
     return std::string();
   };
-  return option->transform(CLI::Validator(replace, shown));
+  return option->transform(CLI::Validator(replace, ""))->type_name(shown);
 }
 
 [[noreturn]] void refuse(const std::string& option, const std::string& expected,
                          const std::string& text, const std::string& remedy) {
-  throw Error(ExitCode::usage, option, expected, text.empty() ? "nothing" : abbreviate(text),
+  throw Error(ExitCode::usage, option, expected, text.empty() ? "an empty text" : abbreviate(text),
               remedy);
 }
 
@@ -77,17 +77,17 @@ CLI::Option* take_integers(CLI::Option* option, int64_t minimum, int64_t maximum
     const auto value = whole<int64_t>(text);
     if (value && *value >= minimum && *value <= maximum) return std::to_string(*value);
     refuse(name, "an integer from " + range, text,
-           is_integer(text) ? "choose one within these limits" : "write a whole number in digits");
+           is_integer(text) ? "" : "write a whole number in digits");
   };
-  return take(option, maximum < INT64_MAX ? range : "", read);
+  return take(option, "N", read);
 }
 
 CLI::Option* take_numbers(CLI::Option* option, const std::string& expected,
                           const std::function<bool(double)>& holds) {
-  return take(option, "", [name = option->get_name(), expected, holds](const std::string& text) {
+  return take(option, "X", [name = option->get_name(), expected, holds](const std::string& text) {
     const auto value = whole<double>(text);
     if (value && std::isfinite(*value) && holds(*value)) return text;
-    refuse(name, expected, text, value ? "choose such a number" : "write a number");
+    refuse(name, expected, text, value ? "" : "write a number");
   });
 }
 
@@ -102,19 +102,16 @@ CLI::Option* take_bytes(CLI::Option* option) {
 CLI::Option* take_words_for(CLI::Option* option,
                             const std::vector<std::pair<std::string, std::string>>& words) {
   std::vector<std::string> names;
-  std::string listed, shown;
+  std::string shown;
   for (const auto& [word, unused] : words) {
     names.push_back(word);
-    listed += (listed.empty() ? "" : ", ") + word;
     shown += (shown.empty() ? "" : "|") + word;
   }
-  const auto read = [name = option->get_name(), words, names, listed](const std::string& text) {
+  const auto read = [name = option->get_name(), words, names](const std::string& text) {
     for (const auto& [word, value] : words) {
       if (word == text) return value;
     }
-    const std::string near = closest_match(text, names);
-    refuse(name, "one of " + listed, text,
-           near.empty() ? "use one of them" : "did you mean " + near + "?");
+    throw unknown_name(ExitCode::usage, name, "value", text, names);
   };
   return take(option, shown, read);
 }

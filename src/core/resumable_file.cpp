@@ -12,30 +12,30 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 
 namespace bamtrain {
 
-void ResumableFile::fail(const std::string& expected, int error) const {
-  throw Error(ExitCode::io, path_, expected, std::strerror(error),
-              error == ENOSPC || error == EDQUOT
-                  ? "free space on this disk, and run the same command again"
-                  : "check the folder's permissions and its disk");
+void ResumableFile::fail(const std::string& action, int error) const {
+  throw system_error(ExitCode::io, path_, action, error,
+                     error == ENOSPC || error == EDQUOT
+                         ? "free space on this disk, and run the same command again"
+                         : "check the folder's permissions and its disk");
 }
 
 ResumableFile::ResumableFile(const std::string& path, int64_t keep) : path_(path), bytes_(keep) {
-  constexpr const char* kWritable = "a file that can be written";
-  if (const int fault = file_fault(FileOp::create, path_)) fail(kWritable, fault);
+  if (const int fault = file_fault(FileOp::create, path_)) fail("write", fault);
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(kWritable, errno);
+  if (descriptor_ < 0) fail("write", errno);
   struct stat info = {};
   const int reason = ::fstat(descriptor_, &info) != 0 ? errno : 0;
   const bool enough = info.st_size >= keep;
   if (reason == 0 && enough && ::ftruncate(descriptor_, keep) == 0) return;
   const int error = reason != 0 ? reason : errno;
   ::close(std::exchange(descriptor_, -1));
-  if (reason != 0 || enough) fail("a file that can be cut back", error);
+  if (reason != 0 || enough) fail("truncate", error);
   throw Error(ExitCode::data, path_, "at least " + std::to_string(keep) + " bytes",
-              std::to_string(info.st_size), "begin anew");
+              std::to_string(info.st_size), "remove the folder, and start over");
 }
 
 ResumableFile::~ResumableFile() {
@@ -46,12 +46,12 @@ void ResumableFile::write_at(int64_t offset, const void* data, int64_t bytes) {
   const char* next = static_cast<const char*>(data);
   constexpr int64_t kMost = int64_t{1} << 30;  // below the limit of one pwrite(2)
   while (bytes > 0) {
-    const std::string room = "room for " + std::to_string(bytes) + " more bytes";
-    if (const int fault = file_fault(FileOp::write, path_)) fail(room, fault);
+    const std::string action = "write " + std::to_string(bytes) + " bytes";
+    if (const int fault = file_fault(FileOp::write, path_)) fail(action, fault);
     const ssize_t n =
         ::pwrite(descriptor_, next, static_cast<size_t>(std::min(bytes, kMost)), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(room, errno);
+    if (n < 0) fail(action, errno);
     next += n;
     offset += n;
     bytes -= n;
@@ -69,14 +69,14 @@ void ResumableFile::rewrite_start(const void* data, int64_t bytes) {
 }
 
 void ResumableFile::read(int64_t offset, void* out, int64_t bytes) const {
-  constexpr const char* kReadable = "what was written to be read back";
+  constexpr const char* kReadBack = "read back";
   require(offset >= 0 && bytes >= 0 && offset + bytes <= bytes_, "bytes that were written");
   char* next = static_cast<char*>(out);
   while (bytes > 0) {
     const ssize_t n = ::pread(descriptor_, next, static_cast<size_t>(bytes), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(kReadable, errno);
-    if (n == 0) fail(kReadable, EIO);  // something has truncated the file
+    if (n < 0) fail(kReadBack, errno);
+    if (n == 0) fail(kReadBack, EIO);  // something has truncated the file
     next += n;
     offset += n;
     bytes -= n;
@@ -96,9 +96,8 @@ std::string ResumableFile::sha256() const {
 }
 
 void ResumableFile::sync() {
-  constexpr const char* kSynced = "a file whose content reaches the disk";
-  if (const int fault = file_fault(FileOp::sync, path_)) fail(kSynced, fault);
-  if (::fsync(descriptor_) != 0) fail(kSynced, errno);
+  if (const int fault = file_fault(FileOp::sync, path_)) fail("sync", fault);
+  if (::fsync(descriptor_) != 0) fail("sync", errno);
 }
 
 }  // namespace bamtrain

@@ -32,7 +32,7 @@ class ResumableFile {
   void sync();
 
  private:
-  [[noreturn]] void fail(const std::string& expected, int error) const;
+  [[noreturn]] void fail(const std::string& action, int error) const;
   void write_at(int64_t offset, const void* data, int64_t bytes);
 
   std::string path_;

@@ -21,8 +21,8 @@ void require_stack() {
   if (limit.rlim_cur < kLeast) {
     char text[200];
     const int n = std::snprintf(text, sizeof text,
-                                "%s: stack: expected at least %lu KiB, found %lu KiB, the hard "
-                                "limit; remedy: raise it: ulimit -s 8192\n",
+                                "%s: stack: expected at least %lu KiB, found %lu KiB (hard limit); "
+                                "raise it: ulimit -s 8192\n",
                                 program_invocation_short_name, kLeast >> 10, limit.rlim_cur >> 10);
     // A message that cannot be written is lost: there is no other channel.
     [[maybe_unused]] const ssize_t written =

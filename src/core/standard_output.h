@@ -29,9 +29,10 @@ inline bool standard_output_failed() { return std::ferror(stdout) != 0 || !std::
 
 /// The Error (ExitCode::io) for this; `reason` is an errno value, 0 if no longer known.
 inline Error standard_output_error(int reason) {
-  return Error(ExitCode::io, "standard output", "a place that takes what is printed",
-               reason != 0 ? std::strerror(reason) : "one that does not",
-               "free some space, or print to another place");
+  return Error::fault(
+      ExitCode::io, "standard output",
+      std::string("write failed") + (reason != 0 ? std::string(": ") + std::strerror(reason) : ""),
+      "free some space, or redirect it elsewhere");
 }
 
 /// Flushes everything printed so far to the system. Throws Error (ExitCode::io) if that fails or an
@@ -51,8 +52,8 @@ inline void print_status_unescaped(const std::string& text) {
     return;
   }
   const std::string reason = std::strerror(errno);
-  std::fputs(("bamtrain: standard output takes no more (" + reason +
-              "): the run goes on without; metrics.jsonl has its progress\n")
+  std::fputs(("bamtrain: standard output: write failed (" + reason +
+              "); the run continues, and metrics.jsonl has its progress\n")
                  .c_str(),
              stderr);
   if (std::freopen("/dev/null", "w", stdout) == nullptr) throw standard_output_error(errno);

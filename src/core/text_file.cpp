@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/faults.h"
 #include "core/gzip.h"
 
 namespace bamtrain {
@@ -44,8 +45,8 @@ class TextInMemory {
 
  private:
   [[noreturn]] void fail() const {
-    throw Error(ExitCode::device, of_, "memory for its text", std::strerror(errno),
-                "decompress the file, and name that");
+    throw system_error(ExitCode::device, of_, "decompress into memory", errno,
+                       "decompress the file, and name that");
   }
 
   const std::string& of_;
@@ -73,8 +74,9 @@ InputFile open_text_file(const std::string& path, const std::string& remedy) {
   while (const size_t n = decoder.read(text.data(), text.size())) {
     bytes += static_cast<int64_t>(n);
     if (bytes > kMostText) {
-      throw Error(ExitCode::data, path, "at most " + std::to_string(kMostText) + " bytes of text",
-                  "more", "decompress the file, and name that");
+      throw Error::fault(ExitCode::data, path,
+                         "more than " + std::to_string(kMostText) + " bytes of text",
+                         "decompress the file, and name that");
     }
     memory.append(text.data(), n);
   }

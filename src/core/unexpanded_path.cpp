@@ -37,17 +37,17 @@ void require_expanded_path(const std::string& path, ExitCode code, const std::st
     throw Error(code, where, expected, "\"" + abbreviate(path) + "\"", remedy);
   };
   if (path.starts_with("~")) {
-    refuse("a path without ~, which only a shell replaces",
-           "write the home folder's whole path; ./~ is a folder of that name");
+    refuse("a path without ~, which only a shell expands",
+           "write out the home folder's path; ./~ is a folder of that name");
   }
   if (variable_in(path) != std::string::npos) {
-    refuse("a path without variables, which only a shell replaces",
+    refuse("a path without variables, which only a shell expands",
            "write the value in place of " + abbreviate(path.substr(variable_in(path))) +
-               ", or let a shell replace it, in double quotes");
+               ", or let a shell expand it, in double quotes");
   }
   if (!scheme_of(path).empty()) {
-    refuse("a path of this machine's file system, no URL",
-           "write to a folder, mount the store as one, or copy the folder afterwards");
+    refuse("a local path, not a URL",
+           "write to a local folder and copy it afterwards, or mount the store");
   }
 }
 

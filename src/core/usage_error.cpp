@@ -25,69 +25,97 @@ std::string same_beginning(const std::string& word, const std::vector<std::strin
   return is_name && found != commands.end() ? *found : "";
 }
 
-/// The option or subcommand closest to a word of the refused command line; empty if none is close.
-std::string suggestion(const CLI::App& app) {
-  std::vector<const CLI::App*> used = {&app};
-  for (const CLI::App* sub : app.get_subcommands()) used.push_back(sub);
-  std::vector<std::string> options, subcommands;
-  for (const CLI::App* a : used) {
-    for (const CLI::Option* o : a->get_options()) {
-      for (const std::string& name : o->get_lnames()) options.push_back("--" + name);
-    }
+bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+/// A refused command line: "bamtrain", or "bamtrain eval", and what of it nobody takes.
+struct Refused {
+  std::string program;    // "bamtrain"
+  const CLI::App* app;    // the program
+  const CLI::App* inner;  // its command, or the program
+  std::string where;      // "eval"; empty: the program
+
+  Error fault(const std::string& text, const std::string& remedy) const {
+    return Error::fault(ExitCode::usage, where, text, remedy);
   }
-  if (used.size() == 1) {
-    for (const CLI::App* sub : app.get_subcommands(nullptr)) subcommands.push_back(sub->get_name());
+  std::string help(const std::string& of_what) const {
+    return program + (where.empty() ? "" : " " + where) + " --help lists " + of_what;
   }
-  for (const std::string& argument : app.remaining(true)) {
+
+  Error unknown_option(const std::string& argument) const {
     const std::string word = argument.substr(0, argument.find('='));
-    const std::string near = closest_match(word, word.starts_with("-") ? options : subcommands);
-    if (!near.empty()) return near;
-    if (const std::string begins = same_beginning(word, subcommands); !begins.empty()) {
-      return begins;
+    std::vector<std::string> options;
+    for (const CLI::App* a : {inner, app}) {
+      for (const CLI::Option* o : a->get_options()) {
+        for (const std::string& name : o->get_lnames()) options.push_back("--" + name);
+      }
     }
+    return fault("unknown option '" + abbreviate(word) + "'",
+                 did_you_mean(word, options, help("the options")));
   }
-  return "";
-}
 
-/// If the refused word is not an option: a remedy saying that training needs no command.
-std::string without_command(const std::string& program, const CLI::App& app) {
-  const std::vector<std::string> words = app.remaining(true);
-  const bool of_program = app.get_subcommands().empty();
-  if (!of_program || words.empty() || words[0].starts_with("-")) return "";
-  if (app.get_option_no_throw("--config") == nullptr) return "";
-  return program + " --config FILE trains; --help lists its commands";
-}
+  Error unknown_command(const std::string& word) const {
+    std::vector<std::string> commands;
+    for (const CLI::App* a : app->get_subcommands(nullptr)) commands.push_back(a->get_name());
+    const std::string text = "unknown command '" + abbreviate(word) + "'";
+    // A program that has a configuration needs no command to train by it.
+    const bool trains = app->get_option_no_throw("--config") != nullptr;
+    std::string near = closest_match(word, commands);
+    if (near.empty() && trains && !closest_match(word, {"train"}).empty()) {
+      return fault(text, "to train, run " + program + " --config FILE");
+    }
+    if (near.empty()) near = same_beginning(word, commands);
+    return fault(text, near.empty() ? help("the commands") : "did you mean " + near + "?");
+  }
+};
 
-/// What was expected and what was found.
-std::pair<std::string, std::string> parts_of(const CLI::App& app, const CLI::ParseError& refusal) {
-  const std::string text = refusal.what();
-  if (dynamic_cast<const CLI::RequiredError*>(&refusal)) {
-    const std::string missing = text.substr(0, text.rfind(" is required"));
-    const std::vector<std::string> words = app.remaining(true);
-    if (missing != "A subcommand") return {missing, "none"};
-    return {"a command", words.empty() ? "none" : abbreviate(words[0])};
+/// "--a excludes --b" and the like as sentences of the field.
+std::string sentence_of(const CLI::ParseError& refusal) {
+  std::string text = refusal.what();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    if (at != std::string::npos) text.replace(at, from.size(), to);
+  };
+  if (dynamic_cast<const CLI::ExcludesError*>(&refusal)) {
+    replace(" excludes ", " cannot be combined with ");
+  } else if (dynamic_cast<const CLI::RequiresError*>(&refusal)) {
+    replace(" requires ", " needs ");
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&refusal)) {
+    const std::string name = text.substr(0, text.find(": "));
+    if (text.ends_with(" missing")) return name + " needs a value";
+    if (text.starts_with(name + ": At Most 1 ")) return name + " is given more than once";
+    replace("At Most", "at most");
+    replace("At least", "at least");
+    replace(" required but received ", " values, found ");
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&refusal)) {
-    std::string words;
-    for (const std::string& word : app.remaining(true)) words += (words.empty() ? "" : " ") + word;
-    return {"only options and arguments that it has", abbreviate(words)};
-  }
-  return {"options with the values that they take", text};
+  return text;
 }
 
 }  // namespace
 
 Error usage_error(const std::string& program, const CLI::App& app, const CLI::ParseError& refusal) {
-  std::string where = "command line", command = program;
+  Refused refused{program, &app, &app, ""};
   for (const CLI::App* sub : app.get_subcommands()) {
-    where = sub->get_name();
-    command = program + " " + where;
+    refused.inner = sub;
+    refused.where = sub->get_name();
   }
-  const std::string near = suggestion(app);
-  std::string remedy = near.empty() ? without_command(program, app) : "did you mean " + near + "?";
-  if (remedy.empty()) remedy = command + " --help lists what it takes";
-  const auto [expected, found] = parts_of(app, refusal);
-  return Error(ExitCode::usage, where, expected, found, remedy);
+  const bool of_program = refused.where.empty();
+  const std::vector<std::string> words = app.remaining(true);
+  const bool lacks = dynamic_cast<const CLI::RequiredError*>(&refusal) != nullptr;
+  if (lacks || dynamic_cast<const CLI::ExtrasError*>(&refusal)) {
+    // A misspelt option is what is wrong, even where another one is missing.
+    if (!words.empty()) {
+      if (is_option(words[0])) return refused.unknown_option(words[0]);
+      if (of_program) return refused.unknown_command(words[0]);
+      if (!lacks) {
+        return refused.fault("unexpected argument '" + abbreviate(words[0]) + "'",
+                             refused.help("the arguments"));
+      }
+    }
+    if (of_program) return refused.fault("missing command", refused.help("the commands"));
+    const std::string text = refusal.what();
+    return refused.fault(text, refused.help("the options"));
+  }
+  return refused.fault(sentence_of(refusal), refused.help("the options"));
 }
 
 }  // namespace bamtrain

@@ -76,8 +76,8 @@ void limit_spinning(char** argv) {
   const std::string reason = start_anew(argv);
   unsetenv(kVariables[0]);  // the runtime has not read it
   std::fprintf(stderr,
-               "warning: the threads spin long where they wait, which is slow beside other "
-               "programs: not started anew with %s=%s (%s); remedy: set it yourself\n",
+               "warning: could not restart with %s=%s (%s): waiting threads spin long, which is "
+               "slow on a busy machine; set the variable yourself\n",
                kVariables[0], rounds.c_str(), reason.c_str());
 }
 

@@ -31,8 +31,9 @@ std::string composed(std::string_view text) {
                    static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(found, &std::free);
   if (bytes < 0) {
-    throw Error(ExitCode::internal, "utf8proc", "a normal form of every text",
-                utf8proc_errmsg(bytes), "report the text that did this");
+    throw Error::fault(ExitCode::internal, "utf8proc",
+                       std::string("cannot normalize a text: ") + utf8proc_errmsg(bytes),
+                       "report the text that caused this");
   }
   return {reinterpret_cast<const char*>(found), static_cast<size_t>(bytes)};
 }
@@ -47,9 +48,9 @@ BytePairDefinition checked(BytePairDefinition definition, const std::string& whe
   }
   const auto missing = std::find(there.begin(), there.end(), false);
   if (missing != there.end()) {
-    throw Error(ExitCode::data, where, "a byte-level BPE, which has a token for each byte",
-                "none for byte " + std::to_string(missing - there.begin()),
-                "train the tokenizer with the whole alphabet of bytes");
+    throw Error(ExitCode::data, where, "a byte-level BPE, with a token for each byte",
+                "no token for byte " + std::to_string(missing - there.begin()),
+                "train the tokenizer with the full byte alphabet");
   }
   return definition;
 }

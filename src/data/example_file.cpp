@@ -94,7 +94,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
     const auto before = static_cast<size_t>(out.ends_.empty() ? 0 : out.ends_.back());
     const auto first = out.targets_.begin() + static_cast<std::ptrdiff_t>(before);
     if (std::all_of(first, out.targets_.end(), [](int32_t t) { return t == kIgnoreIndex; })) {
-      line.refuse("a target at least, behind a place that is read", "none", "remove the line");
+      line.refuse("at least one target", "none but -1", "remove the line");
     }
     out.ends_.push_back(std::ssize(out.inputs_));
     if (const int64_t length = out.length(out.size() - 1); length > out.longest_) {
@@ -114,17 +114,16 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
       const Symbols wanted =
           ids_of(object["targets"], "targets", kIgnoreIndex, classes, of_classes, line);
       if (in.size() != wanted.size()) {
-        line.refuse("as many targets as places in \"input\"",
-                    fmt::format("{} and {}", wanted.size(), in.size()),
-                    "give each place one, -1 where nothing is asked");
+        line.refuse("as many targets as inputs",
+                    fmt::format("{} targets, {} inputs", wanted.size(), in.size()),
+                    "give each input a target, -1 for none");
       }
       out.inputs_.insert(out.inputs_.end(), in.begin(), in.end());
       out.targets_.insert(out.targets_.end(), wanted.begin(), wanted.end());
     } else if (has_only(object, "prompt", "target") && object["prompt"].is_array() &&
                object["target"].is_array()) {
       if (object["prompt"].empty()) {
-        line.refuse("an id at least in \"prompt\", behind which the target is asked for", "none",
-                    "begin it with the id that begins a text");
+        line.refuse("at least one id in \"prompt\"", "an empty list", "begin it with the BOS id");
       }
       note_continued();
       continued(ids_of(object["prompt"], "prompt", 0, inputs, kInputs, line),
@@ -134,7 +133,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
     } else if (has_only(object, "prompt", "target") && object["prompt"].is_string() &&
                object["target"].is_string()) {
       if (tokenizer == nullptr) {
-        line.refuse("ids, since no tokenizer is named", "text", "name one, \"tokenizer\": FILE");
+        line.refuse("ids, without a tokenizer", "text", "name one: \"tokenizer\": FILE");
       }
       const auto [prompt, target] = encoded(object["prompt"], object["target"], *tokenizer);
       note_continued();
@@ -154,7 +153,7 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
     take();
   }
   if (out.ends_.empty()) {
-    throw Error(ExitCode::data, path, "an example at least", "none", "see bamtrain help tasks");
+    throw Error::fault(ExitCode::data, path, "no examples", "see bamtrain help tasks");
   }
   return out;
 }

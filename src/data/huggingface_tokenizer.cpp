@@ -73,9 +73,8 @@ class Reader {
     }
     if (flag(m.value(), "byte_fallback", false, m.where())) {
       (m.where() / "byte_fallback")
-          .refuse("a BPE of bytes",
-                  "one of characters, as of a SentencePiece model, whose own "
-                  "file is to be given");
+          .refuse("a byte-level BPE",
+                  "BPE with byte fallback, as in a SentencePiece model: give its .model file");
     }
     definition_.whole_first = flag(m.value(), "ignore_merges", false, m.where());
     vocabulary(m.object("vocab"));
@@ -87,7 +86,7 @@ class Reader {
       const int64_t at = vocab.count(spelling.c_str(), BytePairDefinition::kMostIds - 1);
       BytePairDefinition::Token& t = token_at(&definition_, at);
       if (t.kind != TokenKind::unused) {
-        (vocab.where() / spelling).refuse("an id of its own", std::to_string(at));
+        (vocab.where() / spelling).refuse("a unique id", std::to_string(at));
       }
       // A token spelled with other characters is an added token, or merging never produces it.
       std::string bytes;
@@ -110,7 +109,7 @@ class Reader {
       const JsonPlace here = where / std::to_string(i);
       const auto [left, right] = pair(list[i], here);
       if (!seen.emplace(left, right).second) {
-        here.refuse("each merge once", "\"" + left + " " + right + "\" for the second time");
+        here.refuse("each merge once", "\"" + left + " " + right + "\" twice");
       }
       definition_.merges.push_back({id_of(left, here), id_of(right, here),
                                     id_of(left + right, here), static_cast<int32_t>(i)});
@@ -149,7 +148,7 @@ class Reader {
         if (!flag(a.value(), key, false, a.where())) continue;
         (a.where() / key).refuse("false, since " + content + " is not special", "true");
       }
-      if (content.empty()) (a.where() / "content").refuse("a text", "none");
+      if (content.empty()) (a.where() / "content").refuse("a text", "an empty one");
       // A token that is also in the vocabulary can still be merged.
       if (t.kind != TokenKind::normal || t.bytes != content) t = {content, TokenKind::normal, true};
       definition_.added.push_back({content, id, flag(a.value(), "normalized", true, a.where())});
@@ -163,11 +162,12 @@ class Reader {
     const auto [known, is_new] = ids_.emplace(content, id);
     if (known->second != id) {
       (where / "id")
-          .refuse("the id " + std::to_string(known->second) + ", which " + content + " has already",
+          .refuse("the id " + std::to_string(known->second) + " that " + content + " has",
                   std::to_string(id));
     }
     const bool taken = is_new && now.kind != TokenKind::unused && now.bytes != content;
-    if (taken) (where / "id").refuse("an id of its own", std::to_string(id) + ", of " + now.bytes);
+    if (taken)
+      (where / "id").refuse("a unique id", std::to_string(id) + ", the id of " + now.bytes);
   }
 
   void normalizer(const Json& n, const JsonPlace& where) {
@@ -178,7 +178,7 @@ class Reader {
     } else if (type == "Sequence") {
       for (const Json& each : JsonObject(n, where).list("normalizers")) normalizer(each, where);
     } else {
-      where.refuse("NFC, or none", type);
+      where.refuse("NFC or no normalizer", type);
     }
   }
 
@@ -201,14 +201,14 @@ class Reader {
         here.refuse("Split or Digits, with ByteLevel as the last", type_of(parts[i]));
       }
     }
-    if (parts.empty()) where.refuse("ByteLevel", "nothing");
+    if (parts.empty()) where.refuse("ByteLevel", "an empty list");
   }
 
   void byte_level(const Json& p, const JsonPlace& where) {
     if (type_of(p) != "ByteLevel") where.refuse("ByteLevel", type_of(p));
     definition_.prefix_space = flag(p, "add_prefix_space", true, where);
     if (definition_.prefix_space && !definition_.patterns.empty()) {
-      (where / "add_prefix_space").refuse("false behind a Split or Digits", "true");
+      (where / "add_prefix_space").refuse("false after a Split or Digits", "true");
     }
     if (flag(p, "use_regex", true, where)) definition_.patterns.push_back(kGpt2Pattern);
   }
@@ -221,7 +221,7 @@ class Reader {
     }
     const JsonObject pattern = s.object("pattern");
     if (pattern.has("String") && pattern.text("String").empty()) {
-      (pattern.where() / "String").refuse("a text", "none");
+      (pattern.where() / "String").refuse("a text", "an empty one");
     }
     if (pattern.has("Regex")) {
       definition_.patterns.push_back(pattern.text("Regex"));

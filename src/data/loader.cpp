@@ -33,19 +33,18 @@ void check_same_ids(const std::vector<Source>& sources) {
     const auto refuse = [&](const std::string& what, const std::string& one,
                             const std::string& other, const char* remedy) {
       throw Error(ExitCode::data, s.shards->source(),
-                  what + " of " + first->source() + " (" + one + "), with which they are mixed",
-                  other, remedy);
+                  what + " of " + first->source() + " (" + one + "), to mix them", other, remedy);
     };
     if (a.tokenizer_sha256 != b.tokenizer_sha256) {
-      refuse("shards of the tokenizer", "sha256 " + a.tokenizer_sha256,
-             "shards of another (sha256 " + b.tokenizer_sha256 + ")",
+      refuse("the tokenizer", "sha256 " + a.tokenizer_sha256,
+             "another one (sha256 " + b.tokenizer_sha256 + ")",
              "tokenize all texts with one tokenizer");
     }
     const auto text = [](const std::optional<int64_t>& id) {
-      return id ? "id " + std::to_string(*id) : "none";
+      return id ? "id " + std::to_string(*id) : "no id";
     };
     if (a.document_start != b.document_start) {
-      refuse("documents that begin with that", text(a.document_start), text(b.document_start),
+      refuse("the document start", text(a.document_start), text(b.document_start),
              "tokenize all texts with the same options");
     }
   }

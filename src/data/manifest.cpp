@@ -10,6 +10,7 @@
 #include "core/checked.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/sha256.h"
@@ -33,13 +34,17 @@ class Fields {
     if (!object_.is_object()) refuse("", "an object", object_.type_name());
   }
 
-  [[noreturn]] void refuse(const std::string& field, const std::string& expected,
-                           const std::string& found) const {
+  /// "FILE: shards[0].tokens".
+  std::string place(const std::string& field) const {
     std::string name = prefix_;
     if (!name.empty() && !field.empty()) name += '.';
     name += field;
-    throw Error(ExitCode::data, name.empty() ? path_ : path_ + ": " + name, expected, found,
-                kManifestRemedy);
+    return name.empty() ? path_ : path_ + ": " + name;
+  }
+
+  [[noreturn]] void refuse(const std::string& field, const std::string& expected,
+                           const std::string& found) const {
+    throw Error(ExitCode::data, place(field), expected, found, kManifestRemedy);
   }
 
   /// Throws Error for a field that is not among `names`.
@@ -48,13 +53,14 @@ class Fields {
       if (std::find(names.begin(), names.end(), item.key()) != names.end()) continue;
       std::string known;
       for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
-      refuse(item.key(), "one of " + known, "an unknown field");
+      throw Error::fault(ExitCode::data, place(item.key()), "unknown field (known: " + known + ")",
+                         kManifestRemedy);
     }
   }
 
   const Json& at(const std::string& field) const {
     const auto it = object_.find(field);
-    if (it == object_.end()) refuse(field, "this field", "nothing");
+    if (it == object_.end()) throw missing(ExitCode::data, place(field), "", kManifestRemedy);
     return *it;
   }
 
@@ -142,7 +148,7 @@ Manifest parse(const std::string& text, const std::string& path) {
   const int64_t format = top.integer("format", 1, std::numeric_limits<int64_t>::max());
   if (format > Manifest::kFormat) {
     throw Error(ExitCode::data, path + ": format", "at most " + std::to_string(Manifest::kFormat),
-                std::to_string(format), "read it with a newer bamtrain");
+                std::to_string(format), "use a newer bamtrain");
   }
   const bool digested = format > 1;
   if (digested) {
@@ -171,7 +177,7 @@ Manifest parse(const std::string& text, const std::string& path) {
     const Fields f(shards[i], path, "shards[" + std::to_string(i) + "]");
     m.shards.push_back(read_entry(f));
     const Manifest::ShardEntry& e = m.shards.back();
-    if (!names.insert(e.file).second) f.refuse("file", "each shard once", e.file + " again");
+    if (!names.insert(e.file).second) f.refuse("file", "each shard once", e.file + " twice");
     tokens = checked_add(tokens, e.tokens, path);
     documents = checked_add(documents, e.documents, path);
   }
@@ -184,7 +190,9 @@ Manifest parse(const std::string& text, const std::string& path) {
                std::to_string(m.documents));
   }
   if (digested && top.sha256("digest") != digest_of(m)) {
-    top.refuse("digest", digest_of(m) + ", of the fields that are there", top.text("digest"));
+    throw Error::fault(ExitCode::data, path + ": digest",
+                       "mismatch: recorded " + top.text("digest") + ", computed " + digest_of(m),
+                       kManifestRemedy);
   }
   return m;
 }
@@ -194,8 +202,7 @@ Manifest parse(const std::string& text, const std::string& path) {
 Manifest read_manifest(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check the path, permissions and the disk");
   if (file.bytes() > kMaxBytes) {
-    throw Error(ExitCode::data, path,
-                "a manifest of at most " + std::to_string(kMaxBytes) + " bytes",
+    throw Error(ExitCode::data, path, "at most " + std::to_string(kMaxBytes) + " bytes",
                 std::to_string(file.bytes()), kManifestRemedy);
   }
   return parse(file.text(kMaxBytes), path);
@@ -210,7 +217,9 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
     json["digest"] = digest_of(m);
     text = json.dump(2) + "\n";
   } catch (const Json::exception& e) {
-    throw Error(ExitCode::data, path, "file names in UTF-8", e.what(), "rename the shards");
+    throw Error::fault(ExitCode::data, path,
+                       std::string("file names that are not valid UTF-8: ") + e.what(),
+                       "rename the shards");
   }
   parse(text, path);  // checks that it can be read
 

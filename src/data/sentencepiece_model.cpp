@@ -19,7 +19,7 @@ constexpr uint32_t kSpaceSign = 0x2581;  // stands for a space in vocabulary ent
 
 Error damaged(const std::string& path, const std::string& found) {
   return Error(ExitCode::data, path, "a SentencePiece model", found,
-               "give the tokenizer's own .model file, undamaged");
+               "give the tokenizer's original .model file");
 }
 
 /// The character at text[at] and its number of bytes. An invalid byte counts as one character past
@@ -98,12 +98,12 @@ class SentencePieceModel::SafeCuts {
 
 SentencePieceModel::SentencePieceModel(const std::string& bytes, const std::string& path) {
   const auto specification = read_sentencepiece_specification(bytes);
-  if (!specification) throw damaged(path, "bytes that are no protocol buffer");
+  if (!specification) throw damaged(path, "a file that is not a protocol buffer");
   processor_ = std::make_unique<Processor>();
   const auto status = processor_->LoadFromSerializedProto(bytes);
   if (!status.ok()) throw damaged(path, status.ToString());
   facts_.vocab = processor_->GetPieceSize();
-  if (facts_.vocab < 1) throw damaged(path, "a model without pieces");
+  if (facts_.vocab < 1) throw damaged(path, "an empty vocabulary");
   facts_.bos = processor_->bos_id();
   facts_.eos = processor_->eos_id();
   facts_.pad = processor_->pad_id();
@@ -160,8 +160,9 @@ void SentencePieceModel::encode_stretch(std::string_view text, TokenizerCache* c
   std::vector<int> found;
   const auto status = processor_->Encode(led, &found);
   if (!status.ok() || found.size() <= cuts_->lead_ids()) {
-    throw Error(ExitCode::internal, "SentencePiece", "ids for every text",
-                status.ok() ? "none" : status.ToString(), "report the text that did this");
+    throw Error::fault(ExitCode::internal, "SentencePiece",
+                       "cannot encode a text: " + (status.ok() ? "no ids" : status.ToString()),
+                       "report the text that caused this");
   }
   const auto of_text = std::span(found).subspan(cuts_->lead_ids());
   ids->insert(ids->end(), of_text.begin(), of_text.end());
@@ -179,8 +180,9 @@ void SentencePieceModel::encode_whole(std::string_view text, std::vector<int32_t
     std::vector<int> found;
     const auto status = processor_->Encode(text.substr(0, n), &found);
     if (!status.ok()) {
-      throw Error(ExitCode::internal, "SentencePiece", "ids for every text", status.ToString(),
-                  "report the text that did this");
+      throw Error::fault(ExitCode::internal, "SentencePiece",
+                         "cannot encode a text: " + status.ToString(),
+                         "report the text that caused this");
     }
     ids->insert(ids->end(), found.begin(), found.end());
     text.remove_prefix(n);
@@ -191,8 +193,9 @@ std::string SentencePieceModel::decode(const std::vector<int32_t>& ids) const {
   std::string text;
   const auto status = processor_->Decode(std::vector<int>(ids.begin(), ids.end()), &text);
   if (!status.ok()) {
-    throw Error(ExitCode::internal, "SentencePiece", "a text for every list of ids",
-                status.ToString(), "report the ids that did this");
+    throw Error::fault(ExitCode::internal, "SentencePiece",
+                       "cannot decode ids: " + status.ToString(),
+                       "report the ids that caused this");
   }
   return text;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/sha256.h"
 
 namespace bamtrain {
@@ -30,8 +31,8 @@ constexpr int64_t kIdBytes = 8192;
   throw Error(ExitCode::data, path, expected, found, remedy);
 }
 
-[[noreturn]] void refuse_io(const std::string& path, const char* expected) {
-  throw Error(ExitCode::io, path, expected, std::strerror(errno), "check permissions and the disk");
+[[noreturn]] void refuse_io(const std::string& path, const char* action) {
+  throw system_error(ExitCode::io, path, action, errno, "check permissions and the disk");
 }
 
 /// open(2); raises the soft limit on descriptors if the process has used it up.
@@ -45,8 +46,8 @@ int open_file(const std::string& path) {
     limit.rlim_cur = limit.rlim_max;
     if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return open();
   }
-  throw Error(ExitCode::io, path, "a process that may open one file more, one for each shard",
-              std::strerror(EMFILE), "raise the hard limit (ulimit -Hn), or make larger shards");
+  throw system_error(ExitCode::io, path, "open one more shard", EMFILE,
+                     "raise the hard limit (ulimit -Hn), or make larger shards");
 }
 
 /// Returns bytes per token; throws Error for an unknown magic or version.
@@ -102,19 +103,19 @@ Shard Shard::open(const std::string& path) {
   shard.path_ = path;
   shard.descriptor_ = open_file(path);
   if (shard.descriptor_ < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    refuse(path, "a token shard", "no such file", "check the path, or make it with bamdata");
+    throw no_such_file(ExitCode::data, path, "check the path, or make it with bamdata");
   }
-  if (shard.descriptor_ < 0) refuse_io(path, "a shard that can be opened");
+  if (shard.descriptor_ < 0) refuse_io(path, "open");
   struct stat status;
-  if (::fstat(shard.descriptor_, &status) != 0) refuse_io(path, "a shard that can be opened");
+  if (::fstat(shard.descriptor_, &status) != 0) refuse_io(path, "open");
   if (!S_ISREG(status.st_mode)) {
-    refuse(path, "a token shard", "something that is not a regular file", "give a file");
+    throw Error::fault(ExitCode::data, path, "not a regular file", "give a token shard");
   }
   shard.modified_ = status.st_mtim;
 
   const int64_t bytes = status.st_size;
   const std::string remedy = "copy or make the shard again";
-  if (bytes == 0) refuse(path, "a token shard", "an empty file", remedy);
+  if (bytes == 0) throw Error::fault(ExitCode::data, path, "empty file", remedy);
   if (bytes < ShardFormat::kHeaderBytes) {
     refuse(path, "a header of " + std::to_string(ShardFormat::kHeaderBytes) + " bytes",
            "a truncated file of " + std::to_string(bytes) + " bytes", remedy);
@@ -168,7 +169,7 @@ void Shard::read_bytes(int64_t offset, void* out, int64_t bytes) const {
   while (bytes > 0) {
     const ssize_t n = ::pread(descriptor_, next, static_cast<size_t>(bytes), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_io(path_, "a shard that can be read");
+    if (n < 0) refuse_io(path_, "read");
     if (n == 0) {
       require_unchanged();
       refuse(path_, std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
@@ -183,15 +184,15 @@ void Shard::read_bytes(int64_t offset, void* out, int64_t bytes) const {
 /// Called after a read, not before it, so that a change in between is detected.
 void Shard::require_unchanged() const {
   struct stat now;
-  if (::fstat(descriptor_, &now) != 0) refuse_io(path_, "a shard that can be looked at");
+  if (::fstat(descriptor_, &now) != 0) refuse_io(path_, "stat");
   const char* const remedy =
-      "restore it and run the same command again; shards stay as they are while they are read";
+      "restore it and run the same command again; shards must not change while they are read";
   if (now.st_size != file_bytes()) {
-    refuse(path_, std::to_string(file_bytes()) + " bytes, as when it was opened",
+    refuse(path_, std::to_string(file_bytes()) + " bytes, as when opened",
            std::to_string(now.st_size) + " bytes", remedy);
   }
   if (now.st_mtim.tv_sec != modified_.tv_sec || now.st_mtim.tv_nsec != modified_.tv_nsec) {
-    refuse(path_, "a file as it was when it was opened", "one that was written to since", remedy);
+    throw Error::fault(ExitCode::data, path_, "modified since it was opened", remedy);
   }
 }
 
@@ -227,7 +228,7 @@ void Shard::read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) cons
   refuse(path_ + ": token " + std::to_string(begin + (bad - out)),
          "an id below the vocabulary of " + std::to_string(vocab),
          "id " + std::to_string(static_cast<uint32_t>(*bad)),
-         "set model.vocab to the tokenizer's, or use shards of this tokenizer");
+         "set model.vocab to the tokenizer's, or use shards of the model's tokenizer");
 }
 
 void Shard::read_file(int64_t offset, int64_t bytes, void* out) const {

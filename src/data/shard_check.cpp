@@ -112,11 +112,10 @@ bool ShardCheck::compare(const Job& job) {
   }
   const std::string found = digest.hex();
   if (found == *job.sha256) return true;
-  throw Error(
-      ExitCode::data, job.shard->path(),
-      "a file of SHA-256 " + *job.sha256 + ", as the manifest beside it says", "SHA-256 " + found,
-      "fetch or make the shard again, and go on from a checkpoint of before it was read "
-      "(bamdata verify looks at the others; data.verify = false trains on them as they are)");
+  throw Error(ExitCode::data, job.shard->path(), "SHA-256 " + *job.sha256 + ", as in its manifest",
+              found,
+              "fetch or make the shard again, and resume from a checkpoint before it was read "
+              "(bamdata verify checks the others; data.verify=false trains without checks)");
 }
 
 /// Returns false if the check was stopped.

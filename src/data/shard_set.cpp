@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/sha256.h"
 
 namespace bamtrain {
@@ -31,8 +32,8 @@ std::vector<fs::path> list_folder(const std::string& folder) {
     if (!hidden && it->path().extension() == ".bin") files.push_back(it->path());
   }
   if (error) {
-    throw Error(ExitCode::io, folder, "a folder that can be listed", error.message(),
-                "check permissions and the disk");
+    throw system_error(ExitCode::io, folder, "list the folder", error.value(),
+                       "check permissions and the disk");
   }
   return files;
 }
@@ -49,9 +50,10 @@ std::vector<fs::path> list_pattern(const std::string& pattern) {
   const int status = ::glob(pattern.c_str(), GLOB_NOSORT, is_fatal, &matches);
   if (status == GLOB_NOMATCH) return {};
   if (status != 0) {
-    throw Error(ExitCode::io, pattern, "a pattern whose folders can be listed",
-                status == GLOB_NOSPACE ? "too little memory" : "one that cannot",
-                "check permissions and the disk");
+    throw Error::fault(ExitCode::io, pattern,
+                       status == GLOB_NOSPACE ? "too little memory to match the pattern"
+                                              : "cannot list the folders of the pattern",
+                       "check permissions and the disk");
   }
   return {matches.gl_pathv, matches.gl_pathv + matches.gl_pathc};
 }
@@ -72,9 +74,10 @@ void add_sample(const Shard& shard, Sha256* digest) {
 /// Throws Error unless the files are shards of one split in one folder.
 void check_layout(const std::vector<fs::path>& files, const std::string& source, bool is_folder) {
   if (files.empty()) {
-    throw Error(ExitCode::data, source, "token shards",
-                is_folder ? "a folder without *.bin" : "no file of this name or pattern",
-                "check the path, or make shards with `bamdata tokenize`");
+    throw Error::fault(
+        ExitCode::data, source,
+        is_folder ? "no token shards (*.bin) in the folder" : "no file of this name or pattern",
+        "check the path, or make shards with `bamdata tokenize`");
   }
   for (const fs::path& f : files) {
     if (f.parent_path() == files.front().parent_path()) continue;
@@ -153,18 +156,18 @@ void ShardSet::check_manifest(const std::string& path, bool complete) const {
     const std::string name = base_name(shard);
     const auto it = missing.find(name);
     if (it == missing.end()) {
-      throw Error(ExitCode::data, path + ": shards", "an entry for " + name, "none", remedy);
+      throw Error::fault(ExitCode::data, path + ": shards", "no entry for " + name, remedy);
     }
     if (it->second->tokens != shard.tokens()) {
       throw Error(ExitCode::data, shard.path(),
-                  std::to_string(it->second->tokens) + " tokens, as " + path + " says",
+                  std::to_string(it->second->tokens) + " tokens, as in " + path,
                   std::to_string(shard.tokens()), remedy);
     }
     missing.erase(it);
   }
   if (complete && !missing.empty()) {
-    throw Error(ExitCode::data, path + ": shards",
-                std::string(missing.begin()->first) + " in the folder", "no such file", remedy);
+    throw Error::fault(ExitCode::data, path + ": shards",
+                       std::string(missing.begin()->first) + " is missing from the folder", remedy);
   }
 }
 
@@ -172,10 +175,9 @@ std::optional<int64_t> ShardSet::document_start(std::optional<int64_t> configure
   const std::optional<int64_t> named = manifest_ ? manifest_->document_start : std::nullopt;
   if (configured && named && *configured != *named) {
     throw Error(ExitCode::config, "data.document_start",
-                std::to_string(*named) + ", with which the documents of " + source_ +
-                    " begin by their manifest",
+                std::to_string(*named) + ", as in the manifest of " + source_,
                 std::to_string(*configured),
-                "--set data.document_start=null, which takes the manifest's");
+                "--set data.document_start=null to take the manifest's");
   }
   return configured ? configured : named;
 }
@@ -186,7 +188,7 @@ std::string ShardSet::document_start_remedy() const {
     if (s.tokens() == 0) continue;
     int32_t id = 0;
     s.read(0, 1, &id, int64_t{1} << 31);
-    return set + std::to_string(id) + ", where a document begins as " + s.path() + " does";
+    return set + std::to_string(id) + ", if documents begin with the first token of " + s.path();
   }
   return set + "ID";
 }
@@ -195,7 +197,7 @@ std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {
   if (document_start < 0 || document_start >= vocab_) {
     throw Error(ExitCode::config, "data.document_start",
                 "an id from 0 to " + std::to_string(vocab_ - 1), std::to_string(document_start),
-                "set it to the id that begins a document");
+                "set it to the BOS id that begins a document");
   }
   std::vector<DocumentSpan> spans;
   for (int64_t i = 0; i < size(); ++i) {

@@ -14,8 +14,8 @@ namespace bamtrain {
 namespace {
 
 Error refused(const std::string& where, const std::string& found) {
-  return Error(ExitCode::data, where, "a pattern that cuts text as its tokenizer does", found,
-               "tokenize with the library that made this tokenizer, and give shards to bamtrain");
+  return Error(ExitCode::data, where, "a supported pre-tokenizer pattern", found,
+               "tokenize with the library of this tokenizer, and train on the shards");
 }
 
 /// Translates one character, escape or group at a time.

@@ -131,9 +131,9 @@ BytePairDefinition read_tiktoken_file(std::string_view file, const std::string& 
   if (known == std::end(kEncodings)) {
     std::string names;
     for (const Encoding& e : kEncodings) names += std::string(names.empty() ? "" : ", ") + e.name;
-    throw Error(ExitCode::data, where, "ranks of " + names + " as they were published",
-                "others, SHA-256 " + sha256,
-                "give the tokenizer.json of this tokenizer, which says how it cuts text");
+    throw Error(ExitCode::data, where, "the published ranks of " + names,
+                "other ranks, SHA-256 " + sha256,
+                "give the tokenizer.json of this tokenizer, which has its pattern");
   }
   BytePairDefinition d;
   d.tokens.resize(static_cast<size_t>(known->vocab));
@@ -181,9 +181,9 @@ BytePairDefinition read_tekken(const nlohmann::json& json, const std::string& wh
   for (size_t i = 0; i < ranks; ++i) {
     const JsonObject entry(list[i], file.where() / "vocab" / std::to_string(i));
     const auto bytes = from_base64(entry.text("token_bytes"));
-    if (!bytes || bytes->empty()) entry.where().refuse("bytes in base64", "others");
+    if (!bytes || bytes->empty()) entry.where().refuse("bytes in base64", "other text");
     if (!seen.insert(*bytes).second) {
-      entry.where().refuse("bytes that no other token has", entry.text("token_bytes") + " again");
+      entry.where().refuse("unique bytes", entry.text("token_bytes") + " twice");
     }
     if (entry.count("rank") != static_cast<int64_t>(i)) {
       entry.where().refuse("rank " + std::to_string(i), std::to_string(entry.count("rank")));

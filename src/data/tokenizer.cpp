@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 28;  // the largest in use have about ten million
 constexpr const char* kKinds =
     "a SentencePiece model, a tokenizer.json, tiktoken's ranks or a tekken.json";
-constexpr const char* kTokenizerRemedy = "give the tokenizer's own file, undamaged";
+constexpr const char* kTokenizerRemedy = "give the tokenizer's original file";
 
 std::string read_file(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check the path");

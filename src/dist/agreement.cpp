@@ -42,14 +42,14 @@ void require_agreement(Communicator& comm, const std::vector<Fact>& own) {
           std::find_if(own.begin(), own.end(), [&](const Fact& f) { return f.name == name; });
       if (fact == own.end()) {
         refuse({name, "", ExitCode::config, "start every process with the same configuration"},
-               abbreviate(value), "none");
+               abbreviate(value), "unset");
       }
       if (fact->value != value) refuse(*fact, abbreviate(value), abbreviate(fact->value));
     }
     for (const Fact& fact : own) {
       if (std::none_of(first.begin(), first.end(),
                        [&](const Json& f) { return f[0] == fact.name; })) {
-        refuse(fact, "none", abbreviate(fact.value));
+        refuse(fact, "unset", abbreviate(fact.value));
       }
     }
   });

@@ -30,8 +30,7 @@ namespace {
   if (own) std::rethrow_exception(own);
   comm.barrier();  // a rank that throws never comes here
   throw Error(ExitCode::internal, "rank " + std::to_string(comm.rank()),
-              "the end of the run by the rank that failed", "a run that goes on",
-              "report this bug");
+              "the failed rank to stop the run", "a run that continues", "report this bug");
 }
 
 /// `failure`, followed by the messages of other ranks if there are any.

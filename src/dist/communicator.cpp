@@ -37,7 +37,7 @@ void check_process_count(int size, int64_t groups) {
   throw Error(ExitCode::distributed, "number of processes",
               allowed + ", which divide train.lanes = " + std::to_string(groups),
               std::to_string(size),
-              "start one of these numbers with mpirun -np, or choose other train.lanes");
+              "start one of these numbers with mpirun -np, or change train.lanes");
 }
 
 }  // namespace bamtrain

@@ -20,7 +20,7 @@ int parse_count(const char* variable, const std::string& text) {
   if (error != std::errc() || stop != end || count < 1) {
     throw Error(ExitCode::distributed, std::string("environment variable ") + variable,
                 "a number of processes", "\"" + text + "\"",
-                "unset it, or start bamtrain with the mpirun of the MPI that it was built with");
+                "unset it, or use the mpirun of the MPI library that bamtrain was built with");
   }
   return count;
 }
@@ -72,7 +72,7 @@ void require_connected(const Launch& launch, int connected) {
   if (launch.processes == Launch::kUnknown || launch.processes == connected) return;
   throw Error(ExitCode::distributed, "process launch (" + launch.variable + ")",
               announced(launch) + " connected by MPI", std::to_string(connected),
-              "use the mpirun that belongs to the MPI library bamtrain was built with");
+              "use the mpirun of the MPI library that bamtrain was built with");
 }
 
 }  // namespace bamtrain

@@ -26,10 +26,11 @@ void check(int status, const char* call) {
   std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
   int length = 0;
   if (MPI_Error_string(status, text.data(), &length) != MPI_SUCCESS) length = 0;
-  throw Error(ExitCode::distributed, call, "success",
-              length > 0 ? std::string(text.data(), static_cast<size_t>(length))
-                         : "error " + std::to_string(status),
-              "see the messages of the other processes; the run resumes from its last checkpoint");
+  throw Error::fault(
+      ExitCode::distributed, call,
+      "failed: " + (length > 0 ? std::string(text.data(), static_cast<size_t>(length))
+                               : "error " + std::to_string(status)),
+      "see the messages of the other processes; the run resumes from its last checkpoint");
 }
 
 template <class T>
@@ -118,7 +119,7 @@ class MpiCommunicator final : public Communicator {
 
   ~MpiCommunicator() override {
     if (std::uncaught_exceptions() > 0) {
-      std::fprintf(stderr, "bamtrain: rank %d ends by an error, and with it the run\n", rank_);
+      std::fprintf(stderr, "bamtrain: rank %d failed and stops the run\n", rank_);
       abort(static_cast<int>(ExitCode::internal));
     }
     MPI_Finalize();

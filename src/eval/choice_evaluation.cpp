@@ -33,9 +33,9 @@ class ChoiceEvaluation final : public LogLikelihoodEvaluation {
     const std::string& shots = r.options.text("shots_file");
     if (integer("shots") > 0) shots_sha256_ = sha256_file(shots);
     if (shots_sha256_ == questions_.sha256) {
-      throw Error(ExitCode::config, "{shots_file}", "another file than that of the examples",
+      throw Error(ExitCode::config, "{shots_file}", "a file other than that of the examples",
                   "a copy of them, " + shots,
-                  "an example would be asked behind its own answer: name another file");
+                  "name another file: an example would be asked after its own answer");
     }
     prepend_few_shot(&questions_, shots, integer("shots"));
     for (const ChoiceExample& e : questions_.examples) {

@@ -14,17 +14,15 @@ Prompt::Prompt(const Tokenizer& tokenizer, std::optional<int64_t> document_start
     : empty(text.empty()) {
   const size_t bad = first_invalid_utf8(text);
   if (bad != std::string_view::npos) {
-    throw Error(ExitCode::data, where, "text in UTF-8",
-                "another byte at position " + std::to_string(bad), "convert it");
+    throw Error::fault(ExitCode::data, where, "not valid UTF-8 at byte " + std::to_string(bad),
+                       "convert it to UTF-8");
   }
   if (document_start) ids.push_back(static_cast<int32_t>(*document_start));
   const std::vector<int32_t> of_text = tokenizer.encode(text);
   ids.insert(ids.end(), of_text.begin(), of_text.end());
   if (ids.empty()) {
-    throw Error(
-        ExitCode::data, where,
-        "text, since neither the shards nor the tokenizer have an id that begins a document",
-        "none", "give some text, or set data.document_start");
+    throw Error(ExitCode::data, where, "text: neither the shards nor the tokenizer have a BOS id",
+                "an empty prompt", "give some text, or set data.document_start");
   }
 }
 

@@ -22,8 +22,7 @@ void LogLikelihoodEvaluation::check(size_t, const ScoredModel& model) const {
     make_network(model.config, model.training_length, model.backend, model.activations)
         ->check_length(tokens - 1);
   } catch (const Error& e) {
-    throw e.with(
-        fmt::format("the longest text, {} tokens, is that of {}", tokens, places_[longest]));
+    throw e.with(fmt::format("the longest text has {} tokens: {}", tokens, places_[longest]));
   }
 }
 
@@ -48,7 +47,7 @@ void LogLikelihoodEvaluation::require_finite(std::span<const LogLikelihood> foun
     if (std::isfinite(x)) continue;
     throw Error(ExitCode::nonfinite, "the weights", "finite log-likelihoods",
                 fmt::format("{} at {}", std::isnan(x) ? "NaN" : "infinity", places_[i]),
-                "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+                "try --precision fp32, then an earlier checkpoint");
   }
 }
 

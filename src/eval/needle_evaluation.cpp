@@ -220,7 +220,7 @@ class NeedleEvaluation final : public TextEvaluation {
       const NeedleTask* const task = find_needle_task(p.task);
       if (task != nullptr && task->haystack == HaystackKind::text) return;
     }
-    throw Error(ExitCode::config, "{haystack}", "nothing where no task hides needles in a text",
+    throw Error(ExitCode::config, "{haystack}", "no text: no task here hides needles in one",
                 request_.options.text("haystack"), "leave it out");
   }
   bool matches_any() const { return request_.options.text("match") == "any"; }

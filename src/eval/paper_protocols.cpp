@@ -27,8 +27,8 @@ int64_t windows_of_dape(int64_t length) {
     if (row.length == length) return kBatches * kProcesses * row.windows;
   }
   throw Error(ExitCode::usage, "--protocol dape",
-              "lengths whose number of windows the paper says: 128, 256, ..., 8192",
-              std::to_string(length), "change --lengths, or say how many with --count");
+              "the lengths that the paper gives a number of windows for: 128, 256, ..., 8192",
+              std::to_string(length), "change --lengths, or give the number with --count");
 }
 
 PaperProtocol bam() {
@@ -81,7 +81,7 @@ PaperProtocol paper_protocol(const std::string& name, int64_t training_length,
   if (!lengths.empty()) out.request.lengths = lengths;
   if (out.request.lengths.empty()) {
     throw Error(ExitCode::usage, "--protocol " + name,
-                "a model trained at 8192 tokens at most, the longest of the paper's lengths",
+                "a model trained at up to 8192 tokens, the paper's longest length",
                 std::to_string(training_length), "give --lengths");
   }
   if (name == "dape" && !counted) {

@@ -42,7 +42,7 @@ std::vector<int64_t> right_behind_right_ones(const std::vector<PasskeyPrompt>& p
       throw Error(ExitCode::nonfinite, fmt::format("passkey at length {}", length),
                   "finite log-likelihoods of its digits",
                   std::isnan(l.logprob) ? "NaN" : "infinity",
-                  "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+                  "try --precision fp32, then an earlier checkpoint");
     }
     right.push_back(l.right);
   }

@@ -21,13 +21,13 @@ void check_options(const PerplexityRequest& r) {
   const int64_t shortest = r.lengths.front(), longest = r.lengths.back();
   if (r.asks_for("last") && r.last_tokens > shortest) {
     throw Error(ExitCode::usage, "--last-tokens",
-                "1 to the shortest length, " + std::to_string(shortest),
+                "at most the shortest length, " + std::to_string(shortest),
                 std::to_string(r.last_tokens), "change it or the lengths");
   }
   if (r.positions > longest) {
     throw Error(ExitCode::usage, "--positions",
-                "1 to the longest length, " + std::to_string(longest), std::to_string(r.positions),
-                "change it or the lengths");
+                "at most the longest length, " + std::to_string(longest),
+                std::to_string(r.positions), "change it or the lengths");
   }
   const bool packed = r.text == PerplexityText::packed;
   if (r.counts.size() > 1 && (!packed || r.counts.size() != r.lengths.size())) {
@@ -35,7 +35,7 @@ void check_options(const PerplexityRequest& r) {
                 packed ? "one number, or one for each of the " + std::to_string(r.lengths.size()) +
                              " lengths"
                        : "one number: documents are the same at every length",
-                std::to_string(r.counts.size()) + " numbers", "give as many");
+                std::to_string(r.counts.size()) + " numbers", "");
   }
 }
 
@@ -94,11 +94,10 @@ std::vector<DocumentSpan> short_documents(const ShardSet& shards, const Perplexi
       return d.length > before && d.length <= length;
     });
     if (!any) {
-      throw Error(ExitCode::data, shards.source(),
-                  "a document of " + std::to_string(before + 1) + " to " + std::to_string(length) +
-                      " tokens",
-                  "none",
-                  "leave length " + std::to_string(length) + " out, or evaluate other data");
+      throw Error::fault(ExitCode::data, shards.source(),
+                         "no document of " + std::to_string(before + 1) + " to " +
+                             std::to_string(length) + " tokens",
+                         "leave length " + std::to_string(length) + " out, or evaluate other data");
     }
     before = length;
   }
@@ -194,7 +193,7 @@ std::string leave_out_lengths(const ShardSet& shards, PerplexityRequest* request
                     tokens = std::to_string(longest) + " tokens";
   if (is_short) {
     return all + "no document of " + shards.source() +
-           " is of that group (longer than the length before, no longer than this)";
+           " has such a length (longer than the previous length, up to this one)";
   }
   if (request->text == PerplexityText::packed) return all + shards.source() + " has " + tokens;
   return all + "the longest document of " + shards.source() + " has " + tokens;

@@ -43,8 +43,8 @@ Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
 void check_padded(const ModelConfig& config) {
   if (!counts_whole_sequence(config.attention.normalizer)) return;
   throw Error(ExitCode::config, "model.attention.normalizer.of",
-              "\"row\" with k \"n/2\": the padding behind sequences would be counted",
-              "\"sequence\"", "--set model.attention.normalizer.of=row");
+              "\"row\" with k \"n/2\": padding would be counted", "\"sequence\"",
+              "--set model.attention.normalizer.of=row");
 }
 
 void check_task_request(const TaskRequest& request, const ScoredModel& model) {
@@ -55,8 +55,7 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
     throw Error(ExitCode::usage, "--lengths",
                 "lengths from " + std::to_string(info.least_length) + " to " +
                     std::to_string(info.most_length) + ", of \"" + info.name + "\"",
-                std::to_string(shortest < info.least_length ? shortest : longest),
-                "leave the others out");
+                std::to_string(shortest < info.least_length ? shortest : longest), "leave it out");
   }
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     throw Error(ExitCode::usage, "--task", expected, "\"" + info.name + "\", " + found,
@@ -69,10 +68,10 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
            reads_items ? "of tokens" : "of items, which models of model.kind max_retrieval read");
   }
   if (info.causal != config.attention.causal) {
-    refuse(info.causal ? "a task whose positions read all others, as this model's do"
-                       : "a task whose answers follow from what stands before them",
-           info.causal ? "whose inputs hold the answers of the positions before them"
-                       : "whose positions read all others");
+    refuse(info.causal ? "a task for bidirectional attention, like this model's"
+                       : "a task for causal attention, like this model's",
+           info.causal ? "for causal attention: its inputs hold the answers of earlier positions"
+                       : "for bidirectional attention");
   }
   if (config.vocab < info.inputs) {
     refuse("a task of at most the model's " + std::to_string(config.vocab) + " ids",

@@ -31,7 +31,8 @@ void check_texts_fit(int64_t texts, int64_t length) {
     host_memory().check_fits(
         checked_mul(texts, checked_mul(length, kBytesOfToken, "samples"), "samples"));
   } catch (const Error& e) {
-    throw e.as(ExitCode::device, fmt::format("memory of {} prompts", texts), "take fewer samples");
+    throw e.as(ExitCode::device, fmt::format("memory of {} prompts", texts),
+               "lower the number of samples");
   }
 }
 
@@ -41,7 +42,8 @@ void check_text_length(int64_t tokens, const std::string& what, const ScoredMode
     make_network(model.config, model.training_length, model.backend, model.activations)
         ->check_length(tokens);
   } catch (const Error& e) {
-    throw e.with(fmt::format("the longest text of {} has {} tokens with its answer", what, tokens));
+    throw e.with(
+        fmt::format("the longest text of {}, with its answer, has {} tokens", what, tokens));
   }
 }
 

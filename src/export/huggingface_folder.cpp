@@ -39,7 +39,9 @@ void write_json(const std::string& path, const Json& json) {
   try {
     text = json.dump(2) + "\n";
   } catch (const nlohmann::json::exception& e) {
-    throw Error(ExitCode::checkpoint, path, "text in UTF-8", e.what(), "use names in UTF-8");
+    throw Error::fault(ExitCode::checkpoint, path,
+                       std::string("text that is not valid UTF-8: ") + e.what(),
+                       "use names in UTF-8");
   }
   write_text(path, text);
 }
@@ -54,13 +56,12 @@ SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig&
   if (tokens.document_start && *tokens.document_start >= c.model.vocab) {
     throw Error(ExitCode::usage, "--document-start",
                 "a token id below model.vocab = " + std::to_string(c.model.vocab),
-                std::to_string(*tokens.document_start), "give the id that begins a document");
+                std::to_string(*tokens.document_start), "give the BOS id that begins a document");
   }
   if (c.model.attention.document_mask && !tokens.document_start) {
     throw Error(ExitCode::config, "data.document_start",
-                "the id of the token that begins a document, since "
-                "model.attention.document_mask is true",
-                "neither this key nor a manifest beside the shards of data.train",
+                "the BOS id that begins a document, since model.attention.document_mask is true",
+                "neither this key nor a manifest next to the shards of data.train",
                 "give --document-start");
   }
   tokens.bos = tokens.document_start;
@@ -126,15 +127,15 @@ struct Companion {
 void require_sentencepiece(const Tokenizer& tokenizer, const std::string& path) {
   if (tokenizer.sentencepiece() != nullptr) return;
   throw Error(ExitCode::usage, "--sentencepiece", "a SentencePiece model",
-              path + ", a byte-level BPE", "leave the option out: it has a tokenizer.json");
+              path + ", a byte-level BPE", "leave the option out: it already has a tokenizer.json");
 }
 
 void require_fast(const TokenizerJson& fast, const std::string& path) {
   if (fast.json) return;
-  throw Error(ExitCode::data, path, "a tokenizer that tokenizer.json can say",
-              "one that it cannot, since " + fast.left_out,
-              "--sentencepiece gives its file as it is, which AutoTokenizer does not read, and "
-              "--no-tokenizer leaves it out");
+  throw Error::fault(ExitCode::data, path,
+                     "tokenizer.json cannot represent this tokenizer, since " + fast.left_out,
+                     "--sentencepiece copies its file, which AutoTokenizer does not read, and "
+                     "--no-tokenizer leaves it out");
 }
 
 /// Copies a SentencePiece model. Without a tokenizer.json it gets a name from which transformers
@@ -214,7 +215,7 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
     companion->adds_bos = tokenizer->bos() >= 0 && tokens.document_start == tokenizer->bos();
     if (request.sentencepiece) {
       require_sentencepiece(*tokenizer, source.path);
-      companion->fast.left_out = "the file was asked for as it is";
+      companion->fast.left_out = "--sentencepiece was given";
     } else {
       companion->fast = tokenizer_json(*tokenizer, companion->adds_bos);
       require_fast(companion->fast, source.path);
@@ -229,7 +230,7 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
   options.as_trained = request.as_trained;
   const std::string card = model_card(checkpoint, c, resolved, layout, options);
   OutputFolder folder(request.output, [](const std::string& path) {
-    throw Error(ExitCode::io, path, "an empty folder, or nothing yet", "a folder with content",
+    throw Error(ExitCode::io, path, "an empty or new folder", "a folder with content",
                 "choose another --output, or empty it");
   });
   const std::string at = folder.path() + "/";

@@ -157,7 +157,7 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
                     perplexity, error_text(of_perplexity, 2)));
   }
 
-  row("tokenizer", options.tokenizer ? tokenizer_text(*options.tokenizer) : "none in this folder");
+  row("tokenizer", options.tokenizer ? tokenizer_text(*options.tokenizer) : "not in this folder");
   row("licence of the weights",
       "unknown: it follows from the text that they were trained on, which this card does not know");
 

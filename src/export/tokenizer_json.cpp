@@ -159,14 +159,14 @@ std::vector<Merge> merges_of(const Tokenizer& tokenizer, std::string* left_out) 
   for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
     if (tokenizer.kind(id) == Kind::unused) *left_out = "it has unused pieces";
     if (first_invalid_utf8(tokenizer.piece(id)) != std::string_view::npos) {
-      *left_out = "pieces of it are no text in UTF-8";
+      *left_out = "some pieces are not valid UTF-8";
       return {};
     }
     if (!is_merged(tokenizer, id)) continue;
     const std::optional<Merge> merge = pieces.last_merge(tokenizer.piece(id));
     if (!merge) continue;
     if (!pieces.has(merge->left) || !pieces.has(merge->right)) {
-      *left_out = "it merges characters that are no pieces";
+      *left_out = "it merges characters that are not in the vocabulary";
     }
     merges.push_back(*merge);
   }
@@ -177,7 +177,7 @@ std::vector<Merge> merges_of(const Tokenizer& tokenizer, std::string* left_out) 
   for (size_t begin = 0, end = 0; begin < merges.size(); begin = end) {
     while (end < merges.size() && merges[end].score == merges[begin].score) ++end;
     if (end - begin > 1 && !are_runs(merges, begin, end)) {
-      *left_out = "pieces of it have the same score";
+      *left_out = "pieces share a score";
     }
   }
   return merges;
@@ -251,7 +251,7 @@ TokenizerJson tokenizer_json(const Tokenizer& tokenizer, bool adds_bos) {
     return result;
   }
   if (!tokenizer.is_exact()) {
-    result.left_out = "it is no BPE with byte fallback, or changes the text that it encodes";
+    result.left_out = "it is not a BPE with byte fallback, or it normalizes the text";
   }
   if (!result.left_out.empty()) return result;
   const std::vector<Merge> merges = merges_of(tokenizer, &result.left_out);

@@ -242,13 +242,13 @@ std::vector<CollapseCurve> probe(const ModelConfig& config, const std::vector<do
 
 void check_inspectable(const ModelConfig& config) {
   if (config.kind != ModelKind::decoder) {
-    throw Error(ExitCode::config, "model.kind", "decoder: layers of attention to tokens",
-                "max_retrieval", "use another checkpoint");
+    throw Error(ExitCode::config, "model.kind", "decoder", "max_retrieval",
+                "use another checkpoint");
   }
   for (const PriorChoice& prior : config.attention.prior.pattern) {
     if (!prior.info().randomization(prior.options, 1).in_evaluation) continue;
     throw Error(ExitCode::config, "model.attention.prior.eval_positions",
-                "\"counted\": a prompt has no number to draw its positions by", "\"drawn\"",
+                "\"counted\": a prompt has no random positions", "\"drawn\"",
                 "--set model.attention.prior.eval_positions=counted");
   }
 }

@@ -6,24 +6,23 @@ namespace bamtrain {
 
 void check_causal_lm(const ModelConfig& config) {
   if (config.kind != ModelKind::decoder) {
-    throw Error(ExitCode::config, "model.kind", "decoder: this asks for texts", "max_retrieval",
+    throw Error(ExitCode::config, "model.kind", "decoder, to evaluate text", "max_retrieval",
                 "use bamtrain eval --task, or another checkpoint");
   }
   if (!config.attention.causal) {
-    throw Error(ExitCode::config, "model.attention.causal",
-                "true, a model whose tokens follow from those before them: this asks for texts",
-                "false: a position would see the token that it is to predict",
+    throw Error(ExitCode::config, "model.attention.causal", "true, to evaluate text",
+                "false: a position would see the token it has to predict",
                 "use bamtrain eval --task, or another checkpoint");
   }
   for (const PriorChoice& prior : config.attention.prior.pattern) {
     if (!prior.info().randomization(prior.options, 1).in_evaluation) continue;
     throw Error(ExitCode::config, "model.attention.prior.eval_positions",
-                "\"counted\": a text has no number to draw its positions by", "\"drawn\"",
+                "\"counted\": a text has no random positions", "\"drawn\"",
                 "--set model.attention.prior.eval_positions=counted");
   }
   if (config.outputs() == config.vocab) return;
   throw Error(ExitCode::config, "model.classes",
-              "0, a model that says which id follows: this asks for texts",
+              "0, to evaluate text: a model that predicts token ids",
               std::to_string(config.classes) + " classes of the answers of a task",
               "use bamtrain eval --task, or another checkpoint");
 }

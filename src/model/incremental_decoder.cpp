@@ -14,7 +14,7 @@ void check_incremental_decoding(const ModelConfig& config) {
   check_causal_lm(config);
   if (counts_whole_sequence(config.attention.normalizer)) {
     throw Error(ExitCode::config, "model.attention.normalizer.of",
-                "\"row\" with k \"n/2\": the length of a text that grows is not known",
+                "\"row\" with k \"n/2\": incremental decoding does not know the final length",
                 "\"sequence\"", "--set model.attention.normalizer.of=row");
   }
 }

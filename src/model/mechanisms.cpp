@@ -86,7 +86,7 @@ void Mechanisms::check_random_length(int64_t T) const {
   const bool positions = r.what == Randomized::positions;
   throw Error(ExitCode::config, "model.attention.prior.randomized_length",
               "at most " + std::to_string(r.range) + (positions ? " positions" : " distances") +
-                  ", those that training draws from",
+                  ", as in training",
               std::to_string(T),
               std::string("evaluate at shorter lengths, or train with more ") +
                   (positions ? "positions" : "distances"));

@@ -236,7 +236,7 @@ void Model::check_length(int64_t T) const {
   const int64_t known = position_embedding_ ? position_embedding_->shape[0] : T;
   if (T > known) {
     throw Error(ExitCode::config, "model.attention.prior",
-                "at most " + std::to_string(known) + " positions, the learned table",
+                "at most " + std::to_string(known) + " positions, the size of the learned table",
                 std::to_string(T), "use shorter sequences, or train with a longer table");
   }
   mechanisms_.check_length(T);

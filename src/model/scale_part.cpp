@@ -47,9 +47,10 @@ class ScalePart final : public MechanismPart {
       const int64_t window = layer_window(from_.config, l, from_.training_length);
       const int64_t most = from_.config.attention.most_keys(T, window);
       if (most <= longest) continue;
-      throw Error(ExitCode::config, "model.attention.scale.lengths",
-                  "at most " + std::to_string(longest) + " visible keys, the learned table",
-                  std::to_string(most), "use shorter sequences, or train with a longer table");
+      throw Error(
+          ExitCode::config, "model.attention.scale.lengths",
+          "at most " + std::to_string(longest) + " visible keys, the size of the learned table",
+          std::to_string(most), "use shorter sequences, or train with a longer table");
     }
   }
 

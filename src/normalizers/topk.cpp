@@ -20,7 +20,7 @@ NormalizerInfo Topk::info() {
   n.parameters = [](const Options& o, const ModelShape&) {
     if (o.text("of") == "sequence" && o.number("k") != 0) {
       throw Error(ExitCode::config, "{of}", "\"row\" unless {k} is \"n/2\"",
-                  "\"sequence\", which does nothing there", "remove it, or set {k} to \"n/2\"");
+                  "\"sequence\", which has no effect there", "remove it, or set {k} to \"n/2\"");
     }
     return MechanismParameters();
   };

@@ -24,8 +24,7 @@ PriorInfo alibi_prior() {
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
     check_randomized(o, s.sequence_length);
     if (s.causal && o.number("asymmetry") != kAsymmetry) {
-      throw Error(ExitCode::config, "{asymmetry}",
-                  "its default where attention is causal, which does not read it",
+      throw Error(ExitCode::config, "{asymmetry}", "its default: causal attention does not use it",
                   std::to_string(o.number("asymmetry")), "remove it");
     }
     return {};

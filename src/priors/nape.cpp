@@ -31,7 +31,7 @@ PriorInfo nape_prior() {
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
     if (o.text("slope_heads") == "H" && o.text("slopes") != "exponential") {
       throw Error(ExitCode::config, "{slope_heads}",
-                  "\"H/2\" with slopes that do not depend on it, " + o.text("slopes"), "\"H\"",
+                  "\"H/2\" with slopes that do not use it, " + o.text("slopes"), "\"H\"",
                   "remove it, or set {slopes} to \"exponential\"");
     }
     if (s.heads < 2) {

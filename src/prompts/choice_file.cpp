@@ -57,7 +57,7 @@ void prepend_few_shot(ChoiceFile* file, const std::string& shots_path, int64_t s
       throw Error(ExitCode::data, shots_path,
                   fmt::format("{} examples{}", shots,
                               e.group.empty() ? "" : fmt::format(" of \"{}\"", e.group)),
-                  fmt::format("{}", solved.count), "ask for fewer shots, or add some");
+                  fmt::format("{}", solved.count), "ask for fewer shots, or add examples");
     }
     for (std::string& context : e.contexts) context.insert(0, e.lead + solved.text);
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/closest_match.h"
+#include "core/faults.h"
 #include "core/join.h"
 
 namespace bamtrain {
@@ -49,8 +49,8 @@ const ChoiceFormat& choice_format(const std::string& name, const std::string& wh
     if (format.name == name) return format;
   }
   const std::vector<std::string> names = choice_format_names();
-  throw Error(ExitCode::usage, where, "one of " + join(names), name,
-              did_you_mean(name, names, "see bamtrain help downstream"));
+  throw unknown_name(ExitCode::usage, where, "format", name, names,
+                     "choose one of " + join(names) + "; see bamtrain help downstream");
 }
 
 const ChoiceFormat& recognised_format(const JsonObject& record) {
@@ -78,8 +78,8 @@ const ChoiceFormat& recognised_format(const JsonObject& record) {
               found.empty() ? "the fields of one of " + join(known)
                             : "the fields of one format, not of " + join(known, " and "),
               "{" + join(fields) + "}",
-              found.empty() ? "convert the file, see bamtrain help downstream"
-                            : "say which, " + join(ways, " or ") + "; in eval.tasks by \"format\"");
+              found.empty() ? "convert the file; see bamtrain help downstream"
+                            : "choose " + join(ways, " or ") + "; in eval.tasks, \"format\"");
 }
 
 }  // namespace bamtrain

@@ -33,15 +33,14 @@ EncodedRequest RequestEncoder::encode(std::string_view context, std::string_view
   if (request.begin == 0) {
     if (!document_start_) {
       throw Error(ExitCode::data, where,
-                  "a context, since neither the shards nor the tokenizer have an id that begins a "
-                  "document",
-                  "none", "give some text before it, or remove it");
+                  "a context: neither the shards nor the tokenizer have a BOS id",
+                  "an empty context", "give some text before it, or remove it");
     }
     request.ids.insert(request.ids.begin(), static_cast<int32_t>(*document_start_));
     request.begin = 1;
   }
   if (request.begin >= std::ssize(request.ids)) {
-    throw Error(ExitCode::data, where, "a continuation that adds tokens to those of its context",
+    throw Error(ExitCode::data, where, "a continuation that adds tokens to its context",
                 "\"" + abbreviate(std::string(continuation)) + "\", which adds none",
                 "change it, or remove it");
   }

@@ -39,11 +39,11 @@ HaystackText HaystackText::read(const std::string& path) {
   const std::string text =
       open_text_file(path, "check the path and its permissions").text(kMostHaystackBytes);
   if (const size_t at = first_invalid_utf8(text); at != std::string::npos) {
-    throw Error(ExitCode::data, path, "text in UTF-8", "other bytes at " + std::to_string(at),
-                "convert it");
+    throw Error::fault(ExitCode::data, path, "not valid UTF-8 at byte " + std::to_string(at),
+                       "convert it to UTF-8");
   }
   if (text.find_first_not_of(kWhite) == std::string::npos) {
-    throw Error(ExitCode::data, path, "words for a haystack", "none", "name another file");
+    throw Error::fault(ExitCode::data, path, "no words for a haystack", "name another file");
   }
   return HaystackText(text);
 }

@@ -122,7 +122,7 @@ void check(const NeedleTask& task, const NeedleOptions& options) {
           "a task with keys to ask for");
   if (task.haystack == HaystackKind::text && options.text == nullptr) {
     throw Error(ExitCode::config, "{haystack}",
-                fmt::format("a text that {} hides its needles in", task.name), "none",
+                fmt::format("a text to hide the needles of {} in", task.name), "an empty name",
                 "name a file of essays, or a task with another haystack");
   }
   if (!options.depth) return;
@@ -132,8 +132,8 @@ void check(const NeedleTask& task, const NeedleOptions& options) {
                 "leave it out, or name another task");
   }
   if (!(*options.depth >= 0 && *options.depth <= 1)) {
-    throw Error(ExitCode::config, "{depth}", "a share of the haystack, from 0 to 1",
-                fmt::format("{}", *options.depth), "change it");
+    throw Error(ExitCode::config, "{depth}", "a fraction of the haystack, from 0 to 1",
+                fmt::format("{}", *options.depth), "");
   }
 }
 

@@ -44,7 +44,7 @@ Passkey::Passkey(const Tokenizer& tokenizer, const PasskeyOptions& options)
           "a key with digits that are asked for");
   if (options.bos) {
     if (tokenizer.bos() < 0) {
-      throw Error(ExitCode::config, "{tokenizer}", "one with a BOS", "none",
+      throw Error(ExitCode::config, "{tokenizer}", "a tokenizer with BOS", "one without",
                   "set bos to false, or name another");
     }
     task_.insert(task_.begin(), tokenizer.bos());
@@ -128,7 +128,7 @@ void Passkey::refuse(const std::string& text, const Symbols& ids) const {
   std::vector<std::string> pieces;
   for (const int32_t id : ids) pieces.push_back("\"" + tokenizer_.piece(id) + "\"");
   throw Error(ExitCode::config, "{tokenizer}",
-              "one with an id for a space and an id for each digit, in any number",
+              "a tokenizer with a token for a space and one for each digit of a number",
               fmt::format("\"{}\" as {}", text, join(pieces)),
               "name one that splits numbers into digits, such as Mistral's SentencePiece models");
 }

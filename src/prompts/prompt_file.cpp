@@ -49,7 +49,7 @@ std::vector<TextPrompt> read_prompts(const std::string& path, int64_t tokens_to_
         parse_json_line(line, {path, ExitCode::data, "correct the line, or remove it", number});
     if (!is_prompt(v)) {
       throw Error(ExitCode::data, fmt::format("{}:{}", path, number),
-                  "{\"input\": TEXT, \"outputs\": [TEXT, ...]}, none of them empty",
+                  "{\"input\": TEXT, \"outputs\": [TEXT, ...]} without empty texts",
                   abbreviate(v.dump()), "write it with RULER's prepare.py, or remove the line");
     }
     TextPrompt p;
@@ -59,7 +59,7 @@ std::vector<TextPrompt> read_prompts(const std::string& path, int64_t tokens_to_
     prompts.push_back(std::move(p));
   }
   if (prompts.empty()) {
-    throw Error(ExitCode::data, path, "a prompt at least", "none", "name another file");
+    throw Error::fault(ExitCode::data, path, "no prompts", "name another file");
   }
   return prompts;
 }

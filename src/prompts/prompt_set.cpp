@@ -43,10 +43,10 @@ PromptSet::PromptSet(const std::string& task, HaystackSizes sizes, int64_t lengt
       if (reaches(step)) size_ += step;
     }
     if (size_ < sizes_.most) continue;
-    throw Error(ExitCode::config, "{length}",
-                fmt::format("at most some {} tokens, which is all that {} has words for",
-                            tokens_of(size_), task),
-                std::to_string(length), "lower it");
+    throw Error(
+        ExitCode::config, "{length}",
+        fmt::format("at most about {} tokens: {} has no words for more", tokens_of(size_), task),
+        std::to_string(length), "lower it");
   }
 }
 
@@ -80,10 +80,10 @@ int64_t PromptSet::tokens(const TextPrompt& p) const {
 }
 
 void PromptSet::too_short(int64_t tokens) const {
-  throw Error(ExitCode::config, "{length}",
-              fmt::format("at least the {} tokens of a shortest prompt of {} and its answer",
-                          tokens, task_),
-              std::to_string(length_), "raise it");
+  throw Error(
+      ExitCode::config, "{length}",
+      fmt::format("at least {} tokens, the shortest prompt of {} with its answer", tokens, task_),
+      std::to_string(length_), "raise it");
 }
 
 }  // namespace bamtrain

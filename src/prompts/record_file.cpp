@@ -5,7 +5,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "core/abbreviate.h"
 #include "core/json.h"
 #include "core/line_reader.h"
 #include "core/text_file.h"
@@ -42,8 +41,8 @@ std::string read_records(const std::string& path, int64_t most,
     read(last);
   }
   if (records == 0) {
-    throw Error(ExitCode::data, path, "a JSON object a line, one at least", "none",
-                "see bamtrain help downstream");
+    throw Error::fault(ExitCode::data, path, "no JSON objects, one a line",
+                       "see bamtrain help downstream");
   }
   return file.sha256();
 }
@@ -55,7 +54,7 @@ std::vector<std::string> texts_of(const JsonObject& record, const char* key) {
     if (!text.is_string()) (record.where() / key).refuse("a list of texts", list.dump());
     texts.push_back(text);
   }
-  if (texts.empty()) (record.where() / key).refuse("a list of texts, one at least", "none");
+  if (texts.empty()) (record.where() / key).refuse("a list of at least one text", "an empty list");
   return texts;
 }
 

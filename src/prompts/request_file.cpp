@@ -12,7 +12,7 @@ RequestFile read_request_file(const std::string& path, int64_t most) {
     const JsonObject request = within ? record.object("request") : record;
     file.requests.push_back({request.text("context"), request.text("continuation"), line});
     if (file.requests.back().continuation.empty()) {
-      (request.where() / "continuation").refuse("some text", "none");
+      (request.where() / "continuation").refuse("some text", "an empty text");
     }
   });
   return file;
@@ -26,7 +26,7 @@ RequestFile read_cloze_file(const std::string& path, int64_t most) {
     const bool alone = space == std::string::npos;
     const std::string word = alone ? text : text.substr(space + 1);
     if (without_space_around(word).empty()) {
-      (record.where() / "text").refuse("a word behind the last space", "\"" + text + "\"");
+      (record.where() / "text").refuse("a word after the last space", "\"" + text + "\"");
     }
     file.requests.push_back({alone ? "" : text.substr(0, space), " " + word, line});
   });

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "core/closest_match.h"
 #include "core/error.h"
-#include "core/join.h"
+#include "core/faults.h"
 #include "prompts/common_words.h"
 #include "prompts/frequent_words.h"
 #include "prompts/variable_tracking.h"
@@ -49,8 +48,7 @@ PromptSet ruler_prompts(const std::string& task, const NeedleOptions& needles, i
     }
     return t.prompts(length, seed, count);
   }
-  throw Error(ExitCode::config, "{task}", "one of " + join(ruler_tasks()), task,
-              did_you_mean(task, ruler_tasks(), "use one of them"));
+  throw unknown_name(ExitCode::config, "{task}", "task", task, ruler_tasks());
 }
 
 }  // namespace bamtrain

@@ -13,6 +13,7 @@
 
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/input_file.h"
 
 namespace bamtrain {
@@ -150,8 +151,8 @@ std::string next_file(const std::string& folder, int64_t step) {
       if (good < static_cast<int64_t>(entry.file_size())) fs::resize_file(entry.path(), good);
     }
   } catch (const fs::filesystem_error& e) {
-    throw Error(ExitCode::io, folder, "a folder for event files", e.code().message(),
-                "change its permissions, or set log.tensorboard to false");
+    throw system_error(ExitCode::io, folder, "create event files", e.code().value(),
+                       "change its permissions, or set log.tensorboard to false");
   }
   return fmt::format("{}/{}{:06}", folder, kPrefix, last + 1);
 }

@@ -54,7 +54,7 @@ Logs::Logs(const RunConfig& c, int64_t step, const Warn& warn)
   const auto told = [&](const StepLines& file, const char* name) {
     const DamagedEnd& damage = file.damage();
     if (damage.lines == 0) return;
-    warn(fmt::format("{}: {} damaged line(s) from line {} on were cut off its end", name,
+    warn(fmt::format("{}: cut off {} damaged line(s) at its end, from line {} on", name,
                      damage.lines, damage.first));
   };
   told(metrics_, "metrics.jsonl");
@@ -117,7 +117,8 @@ void Logs::sync(const Warn& warn) {
   const auto told = [&](auto& file, const char* name) {
     if (!file.take_lost()) return;
     warn(std::string(name) +
-         " was removed or cut while the run wrote it: it goes on without what it has lost");
+         " was removed or truncated while the run wrote it; the run continues without the lost "
+         "part");
   };
   told(metrics_, "metrics.jsonl");
   if (samples_) told(*samples_, "samples.jsonl");

@@ -21,7 +21,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* kResultsRemedy =
-    "remove the file and run the same command again: tasks are measured anew";
+    "remove the file and run the same command again: tasks are measured again";
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // answers to requests take one line each
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
@@ -83,7 +83,7 @@ Results::Results(std::string path) : path_(std::move(path)) {
   };
   if (!has("results", &ordered_json::is_object) || !has("config", &ordered_json::is_object) ||
       !has("name", &ordered_json::is_string) || !has("complete", &ordered_json::is_boolean)) {
-    refuse(path_, "the members name, complete, config and results of a run", "others");
+    refuse(path_, "the members name, complete, config and results", "others");
   }
   for (const auto& [result, numbers] : read["results"].items()) {
     if (!numbers.is_object()) refuse(path_, "an object as " + result, numbers.type_name());

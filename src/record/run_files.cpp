@@ -10,6 +10,7 @@
 
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/sha256.h"
 #include "data/task_values.h"
 
@@ -53,8 +54,8 @@ void check_values(const Parameter& p, const float* values, const std::string& fi
     if (finite && v >= minimum && v <= maximum) continue;
     std::string expected = "finite values";
     if (finite) {
-      expected = fmt::format("values from {} {}", minimum,
-                             std::isfinite(maximum) ? fmt::format("to {}", maximum) : "on");
+      expected = std::isfinite(maximum) ? fmt::format("values from {} to {}", minimum, maximum)
+                                        : fmt::format("values of at least {}", minimum);
     }
     throw Error(ExitCode::checkpoint, file + ": tensor \"" + p.name + "\"", expected,
                 fmt::format("{} at element {}", v, i), remedy);
@@ -140,8 +141,9 @@ const nlohmann::json& member(const nlohmann::json& object, std::string_view path
                              const Expected& expected, const std::string& folder) {
   const auto it = object.find(std::string(path.substr(path.rfind('.') + 1)));
   if (it != object.end() && expected.holds(*it)) return *it;
-  throw Error(ExitCode::checkpoint, folder + "/state.json: " + std::string(path), expected.phrase,
-              it == object.end() ? "no such member" : abbreviate(it->dump()), kRemedy);
+  const std::string where = folder + "/state.json: " + std::string(path);
+  if (it == object.end()) throw missing(ExitCode::checkpoint, where, expected.phrase, kRemedy);
+  throw Error(ExitCode::checkpoint, where, expected.phrase, abbreviate(it->dump()), kRemedy);
 }
 
 /// Checks the members of `data` that identify a data set.
@@ -192,43 +194,43 @@ void require_same_data(const nlohmann::json& before, const nlohmann::json& curre
   const nlohmann::json& tokenizer = before["tokenizer_sha256"];
   if (!tokenizer.is_null() && !current["tokenizer_sha256"].is_null() &&
       tokenizer != current["tokenizer_sha256"]) {
-    throw Error(ExitCode::data, source,
-                "shards of the tokenizer that " + where + " was trained with (sha256 " +
-                    tokenizer.get<std::string>() + ")",
-                "shards of another tokenizer (sha256 " +
-                    current["tokenizer_sha256"].get<std::string>() + ")",
-                "tokenize the text with the checkpoint's tokenizer");
+    throw Error(
+        ExitCode::data, source,
+        "shards of the tokenizer of " + where + " (sha256 " + tokenizer.get<std::string>() + ")",
+        "shards of another tokenizer (sha256 " + current["tokenizer_sha256"].get<std::string>() +
+            ")",
+        "tokenize the text with the checkpoint's tokenizer");
   }
   const nlohmann::json& fingerprint = before["fingerprint"];
   if (!allow_other && fingerprint != current["fingerprint"]) {
     throw Error(
         ExitCode::data, source,
-        "the shards and tasks that " + where + " was trained on (fingerprint " +
-            fingerprint.dump() + ")",
-        "others, or other weights of them (fingerprint " + current["fingerprint"].dump() + ")",
-        "point data.train at the same, or add \"data.train\" to "
-        "checkpoint.allow_change to continue on others");
+        "the shards and tasks of " + where + " (fingerprint " + fingerprint.dump() + ")",
+        "others, or other weights (fingerprint " + current["fingerprint"].dump() + ")",
+        "set data.train back, or add \"data.train\" to checkpoint.allow_change to continue on "
+        "other data");
   }
   const nlohmann::json sample = before.value("sample", nlohmann::json());
   if (!allow_other && !sample.is_null() && sample != current["sample"]) {
     throw Error(ExitCode::data, source,
-                "the tokens that " + where + " was trained on (sample " + sample.dump() + ")",
-                "shards of the same names and sizes with other tokens (sample " +
+                "the tokens of " + where + " (sample " + sample.dump() + ")",
+                "shards with the same names and sizes but other tokens (sample " +
                     current["sample"].dump() + ")",
-                "restore the shards (`bamdata verify` names those that differ from their "
+                "restore the shards (`bamdata verify` lists those that differ from their "
                 "manifest), or add \"data.train\" to checkpoint.allow_change to continue on these");
   }
 }
 
 std::string compared_data(const nlohmann::json& before, const nlohmann::json& now) {
   const bool sampled = before.contains("sample");
+  if (!now.contains("sample")) return "";  // tasks alone
   if (before["fingerprint"] != now["fingerprint"]) return "";
   if (sampled && before["sample"] != now["sample"]) return "";
-  const std::string same = "the shards have the names, sizes and headers ";
-  return same + (sampled ? "and, at the places that are compared, the tokens of before; the others "
-                           "were not read (bamdata verify reads all)"
-                         : "of before; no token was compared, since the checkpoint holds no sample "
-                           "of them (bamdata verify reads all)");
+  return sampled
+             ? "shards match the checkpoint (names, sizes, headers, sampled tokens); bamdata "
+               "verify compares all tokens"
+             : "shards match the checkpoint (names, sizes, headers; it has no sample of tokens); "
+               "bamdata verify compares all tokens";
 }
 
 }  // namespace bamtrain

@@ -59,8 +59,8 @@ void check_run_state(const Checkpoint& checkpoint);
 void require_same_data(const nlohmann::json& before, const nlohmann::json& now,
                        const std::string& source, bool allow_other, const std::string& where);
 
-/// Describes what require_same_data compared and what it did not; "" if `now` is other data, which
-/// was allowed.
+/// Describes what require_same_data compared and what it did not; "" if `now` has no shards, or is
+/// other data, which was allowed.
 std::string compared_data(const nlohmann::json& before, const nlohmann::json& now);
 
 }  // namespace bamtrain

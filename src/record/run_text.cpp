@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/sha256.h"
 #include "data/shard_set.h"
 #include "tasks/passkey.h"
@@ -51,9 +52,9 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
 
 std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   if (source.sha256.empty()) {
-    throw Error(source.unknown, source.name, "the file of the tokenizer that made the shards",
-                "none, and no manifest beside the shards says which it was",
-                "give it with " + source.name + source.otherwise);
+    throw missing(source.unknown, source.name,
+                  "the tokenizer file; no manifest next to the shards says which one made them",
+                  "give it with " + source.name + source.otherwise);
   }
   std::vector<std::string> sources;
   for (const DataSource& s : c.data.train.list) {
@@ -68,9 +69,10 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
       looked += (looked.empty() ? "" : ", ") + folder.string();
     }
   }
-  throw Error(ExitCode::data, source.name,
-              "the tokenizer with SHA-256 " + source.sha256 + " as a file near the shards",
-              "none in " + looked, "give its path with " + source.name + source.otherwise);
+  throw Error::fault(
+      ExitCode::data, source.name,
+      "no file of the tokenizer with SHA-256 " + source.sha256 + " near the shards, in " + looked,
+      "give its path with " + source.name + source.otherwise);
 }
 
 }  // namespace
@@ -107,9 +109,8 @@ Tokenizer open_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   const std::string path = tokenizer_path(source, c);
   Tokenizer tokenizer = Tokenizer::open(path);
   if (!source.sha256.empty() && tokenizer.sha256() != source.sha256) {
-    throw Error(ExitCode::data, path,
-                "the tokenizer that the model was trained with, SHA-256 " + source.sha256,
-                tokenizer.sha256(), "give that one with " + source.name);
+    throw Error(ExitCode::data, path, "the model's tokenizer, SHA-256 " + source.sha256,
+                tokenizer.sha256(), "give the model's with " + source.name);
   }
   if (tokenizer.vocab() > c.model.vocab) {
     throw Error(ExitCode::data, path,

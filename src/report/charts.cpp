@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "report/section.h"
 #include "report/seeds.h"
 
@@ -18,15 +19,16 @@ constexpr const char* kEvaluate =
     "RUN/perplexity.json, "
     "or eval.lengths in the config of the next run";
 constexpr const char* kBinsRemedy =
-    "bamtrain eval with a length of --lengths above 1,024, --output RUN/perplexity.json";
+    "run bamtrain eval with a length above 1,024 in --lengths, --output RUN/perplexity.json";
 constexpr const char* kPositionsRemedy =
-    "bamtrain eval --positions ... --output RUN/perplexity.json";
-constexpr const char* kShortRemedy = "bamtrain eval --text short --output RUN/perplexity.json";
+    "run bamtrain eval --positions ... --output RUN/perplexity.json";
+constexpr const char* kShortRemedy = "run bamtrain eval --text short --output RUN/perplexity.json";
 constexpr const char* kTrain = "let the run log its first step, or name other runs";
-constexpr const char* kValidate = "data.val and eval.every in the config of the next run";
-constexpr const char* kTask = "a task in data.val, and eval.every, in the config of the next run";
+constexpr const char* kValidate = "set data.val and eval.every in the config of the next run";
+constexpr const char* kTask =
+    "set a task in data.val, and eval.every, in the config of the next run";
 constexpr const char* kAttention =
-    "data.val, and eval.attention above 0, in the config of the next run";
+    "set data.val, and eval.attention above 0, in the config of the next run";
 
 struct FixedChart {
   const char *name, *lacks, *remedy;
@@ -47,19 +49,19 @@ constexpr FixedChart kFixed[] = {
     {"gradient-norm", "logged gradient norms", kTrain},
     {"learning-rate", "logged learning rates", kTrain},
     {"tokens-per-second", "logged rates", kTrain},
-    {"matrix-rate", "shares of the machine's matrix rate",
-     "log.every so that a line comes after its measurement, or name other runs"},
+    {"matrix-rate", "logged MFU (share of the measured peak)",
+     "lower log.every so that a line follows the measurement, or name other runs"},
     {"data-wait", "logged waits for data", kTrain},
     {"attention-entropy", "records of attention", kAttention},
     {"attention-support", "records of attention", kAttention},
-    {"attention-live-tiles", "records of attention's tiles", kAttention},
+    {"attention-live-tiles", "records of nonzero blocks", kAttention},
     {"bam-parameters", "parameters of the prior bam", "name runs with the prior bam"},
 };
 
 std::string list_of(const std::vector<NamedChart>& charts) {
   std::string out;
   for (const NamedChart& c : charts) out += (out.empty() ? "" : ", ") + c.name;
-  return out.empty() ? "none" : out;
+  return out.empty() ? "no figures" : out;
 }
 
 }  // namespace
@@ -92,11 +94,14 @@ Chart chart_of(const Runs& runs, const std::string& name) {
   if (at != charts.end()) return with_seeds(at->chart, runs, seed_groups(runs));
   for (const FixedChart& f : kFixed) {
     if (name != f.name) continue;
-    throw Error(ExitCode::usage, "--figure " + name, fmt::format("runs with {}", f.lacks),
-                "none; these runs have " + list_of(charts), f.remedy);
+    throw Error::fault(
+        ExitCode::usage, "--figure " + name,
+        fmt::format("these runs have no {} (they have {})", f.lacks, list_of(charts)), f.remedy);
   }
-  throw Error(ExitCode::usage, "--figure", "one of " + list_of(charts),
-              name.empty() ? "none" : name, "choose one of these");
+  std::vector<std::string> known;
+  for (const NamedChart& c : charts) known.push_back(c.name);
+  throw unknown_name(ExitCode::usage, "--figure", "figure", name, known,
+                     "these runs have " + list_of(charts));
 }
 
 }  // namespace bamtrain

@@ -33,7 +33,7 @@ struct Trained {
     for (const int64_t n : p.shape) size *= n;
     if (static_cast<int64_t>(it->second.size()) != size) {
       throw Error(ExitCode::io, where + ": parameters: " + name,
-                  std::to_string(size) + " values, as the config of the run's checkpoint has it",
+                  std::to_string(size) + " values, by the config of the run's checkpoint",
                   std::to_string(it->second.size()), "restore the file from a copy");
     }
     return it->second.data();

@@ -226,11 +226,12 @@ std::string incomparable_perplexities(const Runs& runs) {
   const char* const different = data.size() > 1     ? "data"
                                 : packed.size() > 1 ? "texts of the same data, packed and not"
                                 : documents.size() > 1
-                                    ? "documents of the same data, as the longest length decides"
+                                    ? "documents of the same data, which the longest length selects"
                                     : nullptr;
   if (different == nullptr) return "";
-  return fmt::format("these runs were evaluated on different {}: their perplexities do not compare",
-                     different);
+  return fmt::format(
+      "these runs were evaluated on different {}: their perplexities are not comparable",
+      different);
 }
 
 std::string perplexity_section(const Runs& runs) {

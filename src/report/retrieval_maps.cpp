@@ -89,8 +89,8 @@ std::vector<HeatMap> read_retrieval_maps(const std::string& path) {
   const json result = parse_digested_json(file.text(kMostBytes), {path, ExitCode::data, kRemedy});
   std::vector<HeatMap> maps = retrieval_maps(result, {path, ExitCode::data, kRemedy});
   if (maps.empty()) {
-    throw Error(ExitCode::data, path, "scores at depths", "none",
-                "evaluate niah with --task-set depths=20");
+    throw Error::fault(ExitCode::data, path, "no scores by depth",
+                       "evaluate niah with --task-set depths=20");
   }
   return maps;
 }

@@ -83,9 +83,9 @@ std::optional<StartFacts> read_start(const json& value, const std::string& where
 RunReader::RunReader(const std::string& folder)
     : folder_(folder), metrics_(folder + "/metrics.jsonl"), samples_(folder + "/samples.jsonl") {
   if (present(metrics_.path())) return;
-  throw Error(ExitCode::io, folder, "the folder of a run (its out_dir), which holds metrics.jsonl",
-              present(folder) ? "none in it" : "no such folder",
-              "name the out_dir of a training run");
+  throw Error::fault(ExitCode::io, folder,
+                     present(folder) ? "not a run's folder: no metrics.jsonl" : "no such folder",
+                     "name the out_dir of a training run");
 }
 
 const RunRecord& RunReader::update() {

@@ -40,9 +40,9 @@ std::string error_text(StandardError error, int decimals) {
 
 std::string errors_note(const char* clusters) {
   return fmt::format(
-      "<p>\u00b1 is the standard error of having sampled this text, over its {}: models of other "
-      "seeds differ besides, and the difference of two models on the same text usually has a "
-      "smaller one. \u00b1 - where it is unknown, of a single one of them.</p>\n",
+      "<p>\u00b1 is the standard error over the {} of this text. It does not include seed "
+      "variance, and the difference of two models on the same text usually has a smaller one. "
+      "\u00b1 - means unknown, with only one of them.</p>\n",
       clusters);
 }
 

@@ -174,8 +174,8 @@ std::string task_section(const Runs& runs) {
   out += file_tables(runs, numbers) + maps(runs);
   if (!out.empty()) {
     out +=
-        "<p>\u00b1 is the standard error of having sampled these sequences, prompts or "
-        "lines.</p>\n";
+        "<p>\u00b1 is the standard error over the sequences, prompts or lines. It does not include "
+        "seed variance.</p>\n";
   }
   return section("Tasks", out);
 }

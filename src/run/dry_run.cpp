@@ -120,7 +120,7 @@ void print_documents(const std::vector<Source>& sources, std::optional<int64_t> 
     const std::optional<Manifest>& m = shards.manifest();
     const bool told = m && m->document_start && std::ssize(m->shards) == shards.size();
     const bool all = told || shards.tokens() <= kSearchedTokens;
-    fmt::print("  {:<28} {:>12} begin with {}{}{}\n", "documents",
+    fmt::print("  {:<28} {:>12} begin with id {}{}{}\n", "documents",
                told ? m->documents : shards.count(*start, kSearchedTokens), *start,
                all ? "" : fmt::format(", in the first {} tokens", kSearchedTokens),
                sources.size() > 1 ? ", of " + printable(shards.source()) : "");
@@ -194,23 +194,24 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
              trainer.groups());
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
-  print_mebibytes("beside it: messages", messages);
-  if (backend.memory().on_host()) print_mebibytes("beside it: program", kProgramBytes);
-  print_mebibytes("beside it: names of tensors", name_bytes(layout));
-  print_mebibytes("beside it: windows", trainer.read_ahead_bytes());
-  print_mebibytes("beside it: samples", run.sample_bytes);
-  print_mebibytes("beside it: report", report_bytes(run.report_bytes, layout));
-  print_mebibytes("beside it: tasks", beside);
-  print_mebibytes("after it: evaluation", evaluation);
+  print_mebibytes("+ communication buffers", messages);
+  if (backend.memory().on_host()) print_mebibytes("+ program", kProgramBytes);
+  print_mebibytes("+ tensor names", name_bytes(layout));
+  print_mebibytes("+ read-ahead", trainer.read_ahead_bytes());
+  print_mebibytes("+ samples", run.sample_bytes);
+  print_mebibytes("+ report", report_bytes(run.report_bytes, layout));
+  print_mebibytes("+ tasks", beside);
+  print_mebibytes("final evaluation", evaluation);
   fmt::print("time\n");
   if (rate > 0) {
-    fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,
+    fmt::print("  {:<28} {:>12.4g} FLOP/s (measured: {}, {})\n", "peak matmul throughput", rate,
                backend.name(), name_of(A));
-    fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
-               format_duration(tokens * flops / rate / processes), steps, processes);
+    fmt::print("  {:<28} {:>12} for {} steps on {} {} at that rate\n", "at least",
+               format_duration(tokens * flops / rate / processes), steps, processes,
+               processes == 1 ? "process" : "processes");
   } else {
-    fmt::print("  {:<28} {}\n", "not known",
-               of_rate ? "no matrix products, see the error below" : "no GPU here to measure");
+    fmt::print("  {:<28} {}\n", "unknown",
+               of_rate ? "no matmul, see the error below" : "no GPU here to measure");
   }
   const std::optional<Error> of_data = error_of(ExitCode::data, [&] {
     trainer.open_data();

@@ -143,8 +143,8 @@ class Fit {
     for (const Parameter& p : layout_.all()) check(p);
     for (const auto& [name, tensor] : source_.all()) {
       if (layout_.find(name) || is_copied_head(name, tensor)) continue;
-      refuse(tensor.where(), "no such tensor in the model", found(tensor.place),
-             "change " + key_of_presence(name, layers_) + ", or use another folder");
+      refuse_fault(tensor.where(), "unexpected tensor, " + found(tensor.place),
+                   "change " + key_of_presence(name, layers_) + ", or use another folder");
     }
     check_untied_head();
   }
@@ -171,24 +171,24 @@ class Fit {
     if (const auto names = embedding_names(type_); stored_of(names).empty()) {
       const std::string other = gpt2 ? "llama" : "gpt2";
       const std::string found = stored_of(embedding_names(other));
-      refuse(from_.folder + ": tensor \"" + names[0] + "\"",
-             "the names of a model of type " + type_,
-             found.empty() ? "no such tensor" : "\"" + found + "\", as " + other + " names it",
-             found.empty() ? "use another folder"
-             : named       ? correct + ", or use another folder"
-                           : "set init_from.model_type to \"" + other + "\"");
+      const std::string where = from_.folder + ": tensor \"" + names[0] + "\"";
+      if (found.empty()) refuse_missing(where);
+      refuse(where, "the names of a model of type " + type_,
+             "\"" + found + "\", as " + other + " names it",
+             named ? correct + ", or use another folder"
+                   : "set init_from.model_type to \"" + other + "\"");
     }
     for (const auto& [name, place] : source_.stored()) {
       const std::string why = why_no_tensor(type_, config_, name);
       if (why.empty()) continue;
-      refuse(SourceTensor{place, place.entry->shape}.where(), why, found(place),
-             correct + ", take the tensor out, or use another folder");
+      refuse_fault(SourceTensor{place, place.entry->shape}.where(),
+                   "unexpected tensor, " + found(place) + ": " + why,
+                   correct + ", take the tensor out, or use another folder");
     }
     // The type's own code would give a missing gate random values.
     const std::string gate = "model.layers.0.mlp.gate_proj.weight";
     if (gpt2 || is_stored(gate)) return;
-    refuse(from_.folder + ": tensor \"" + gate + "\"", "that of a model of type " + type_,
-           "no such tensor", "use another folder");
+    refuse_missing(from_.folder + ": tensor \"" + gate + "\"");
   }
 
   /// The first name in init_from.new that refers to `p`; end() if there is none.
@@ -204,7 +204,7 @@ class Fit {
     if (name != kHeadName || embedding == source_.all().end()) return false;
     if (tensor.shape != embedding->second.shape || !is_read(tensor)) return false;
     if (tensor.values() == embedding->second.values()) return true;
-    refuse(tensor.where(), "the values of the embedding, since model.tied is true", "others",
+    refuse(tensor.where(), "the values of the embedding, since model.tied is true", "other values",
            "set model.tied to false, or use another folder");
   }
 
@@ -219,12 +219,22 @@ class Fit {
     if (head->second.values() == embedding->second.values()) return;
     refuse(head->second.where(),
            "the values of the embedding, since tie_word_embeddings of config.json is true",
-           "others", "correct config.json, or use another folder");
+           "other values", "correct config.json, or use another folder");
   }
 
   [[noreturn]] static void refuse(const std::string& where, const std::string& expected,
                                   const std::string& found, const std::string& remedy) {
     throw Error(ExitCode::checkpoint, where, expected, found, remedy);
+  }
+
+  [[noreturn]] static void refuse_fault(const std::string& where, const std::string& fault,
+                                        const std::string& remedy) {
+    throw Error::fault(ExitCode::checkpoint, where, fault, remedy);
+  }
+
+  /// A tensor that every model of the folder's type has.
+  [[noreturn]] void refuse_missing(const std::string& where) const {
+    refuse_fault(where, "missing (a model of type " + type_ + " has it)", "use another folder");
   }
 
   static bool is_read(const SourceTensor& tensor) {
@@ -248,20 +258,22 @@ class Fit {
     if (is_new(p)) {
       if (!is_there) return;
       const std::string& name = *new_name(p);
-      refuse(it->second.where(), "no such tensor, since init_from.new names it",
+      refuse(it->second.where(), "no such tensor: init_from.new starts it from initial values",
              found(it->second.place),
              "remove \"" + name + "\" from init_from.new" +
-                 (name == p.leaf() ? "" : ", or name in its place what of it the folder has not"));
+                 (name == p.leaf() ? "" : ", or name only the parameters that the folder lacks"));
     }
     if (!is_there && is_zero(p)) return;
     if (!is_there) {
       const bool of_mechanism =
           stands_for("prior", p) || stands_for("scale", p) || stands_for("normalizer", p);
-      refuse(from_.folder + ": tensor \"" + p.name + "\"", shape_text(p.shape), "no such tensor",
-             of_mechanism
-                 ? "name it in init_from.new, to begin with its initial values, or change " +
-                       key_of_presence(p.name, source_layers_)
-                 : "change " + key_of_presence(p.name, source_layers_) + ", or use another folder");
+      refuse_fault(
+          from_.folder + ": tensor \"" + p.name + "\"",
+          "missing (shape " + shape_text(p.shape) + ")",
+          of_mechanism
+              ? "name it in init_from.new, to start from its initial values, or change " +
+                    key_of_presence(p.name, source_layers_)
+              : "change " + key_of_presence(p.name, source_layers_) + ", or use another folder");
     }
     const SourceTensor& tensor = it->second;
     if (tensor.shape != p.shape) {

@@ -216,7 +216,7 @@ void check_rope_types(const std::string& path, const json& source) {
       if (kMembers.count(member) != 0 || value.is_null()) continue;
       if (member == "truncate" && value == true) continue;  // yarn without it does the same
       throw Error(ExitCode::checkpoint, path + ": " + group + "." + abbreviate(member, 60),
-                  "none: it is not supported", abbreviate(value.dump()), kOtherFolder);
+                  "no such member: it is not supported", abbreviate(value.dump()), kOtherFolder);
     }
     const json part = object.value("partial_rotary_factor", json(1.0));
     if (part == json(1.0)) continue;
@@ -265,7 +265,7 @@ std::string source_model_type(const InitFromConfig& from) {
     if (!from.model_type.empty()) return from.model_type;
     throw Error(ExitCode::checkpoint, where,
                 "a config.json with a model_type, or the state.json of a checkpoint",
-                source.is_object() ? "no such member" : "neither",
+                source.is_object() ? "no model_type" : "neither",
                 "set init_from.model_type to \"llama\" or \"gpt2\" if it is such a model");
   }
   const auto is_named = [&type](const char* name) { return type == name; };
@@ -274,8 +274,8 @@ std::string source_model_type(const InitFromConfig& from) {
                 "\"" + abbreviate(type, 60) + "\"" + unsupported(type), kOtherFolder);
   }
   if (!from.model_type.empty() && from.model_type != type) {
-    throw Error(ExitCode::config, "init_from.model_type",
-                "\"" + type + "\", as " + from.folder + " has it", "\"" + from.model_type + "\"",
+    throw Error(ExitCode::config, "init_from.model_type", "\"" + type + "\", as in " + from.folder,
+                "\"" + from.model_type + "\"",
                 "remove it: it is for folders without a config.json");
   }
   return type;
@@ -326,12 +326,12 @@ json source_defaults(const std::string& type) {
 void check_source_members(const std::string& type, const ModelConfig& model,
                           const std::string& path, const json& source, const Warn& warn) {
   SourceMembers members(type, path, source);
-  members.require("auto_map", nullptr, nullptr, ": code that comes with a folder is not run");
-  members.require("quantization_config", nullptr, nullptr, ": weights as they are");
+  members.require("auto_map", nullptr, nullptr, ": custom code is not run");
+  members.require("quantization_config", nullptr, nullptr, ": quantized weights are not supported");
   if (const json tied = source.value("tie_word_embeddings", json()); !tied.is_null()) {
     // A run may untie a head that the folder stores next to the embedding (run/init_from.cpp).
     members.require("tie_word_embeddings", nullptr, tied == true ? tied : json(model.tied),
-                    ", as model.tied asks", "change model.tied, or use another folder");
+                    ", by model.tied", "change model.tied, or use another folder");
   }
   if (type == "gpt2") {
     members.require_usual("scale_attn_weights", true);
@@ -350,7 +350,7 @@ void check_source_members(const std::string& type, const ModelConfig& model,
   }
   const std::vector<std::string> unknown = members.unknown();
   if (unknown.empty()) return;
-  warn(path + ": " + join(unknown) + ": not read; a model of type " + type + " has no such member");
+  warn(path + ": " + join(unknown) + ": ignored; a model of type " + type + " has no such member");
 }
 
 bool has_sliding_window(const std::string& type, const json& source, int64_t layer) {

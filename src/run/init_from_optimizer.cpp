@@ -16,7 +16,7 @@ void check_init_from_optimizer(const TrainRun& run, const ParameterLayout& layou
   std::error_code ignored;
   if (!std::filesystem::exists(folder + "/state.json", ignored)) {
     throw Error(ExitCode::config, "init_from.optimizer",
-                "a checkpoint in init_from.folder, whose moments the run begins with",
+                "a checkpoint in init_from.folder, to take its optimizer state",
                 folder + " without a state.json",
                 "name a run's checkpoint there, or set this to false");
   }
@@ -27,10 +27,8 @@ void check_init_from_optimizer(const TrainRun& run, const ParameterLayout& layou
     const std::string ours = text_at(run.resolved, key);
     if (theirs == ours) continue;
     throw Error(ExitCode::config, key,
-                theirs + ", by which " + folder +
-                    " has its moments, since init_from.optimizer is "
-                    "true",
-                ours, "set it to that, or init_from.optimizer to false");
+                theirs + ", as in " + folder + ", since init_from.optimizer is true", ours,
+                "set it to that, or init_from.optimizer to false");
   }
   try {
     check_tensors(SafetensorsFile::open(source.optimizer_file()),
@@ -39,7 +37,7 @@ void check_init_from_optimizer(const TrainRun& run, const ParameterLayout& layou
   } catch (const Error& e) {
     if (e.code() != ExitCode::checkpoint) throw;
     throw e.as(ExitCode::config, e.where(),
-               "train the parameters that the checkpoint's run did, or set init_from.optimizer to "
+               "train the same parameters as the checkpoint's run, or set init_from.optimizer to "
                "false");
   }
 }

@@ -110,14 +110,14 @@ class Settings {
     if (!there && !defaults_.contains(member)) return;
     const json& theirs = there ? source_[member] : defaults_[member];
     if (theirs == ours) return;
-    throw Error(ExitCode::checkpoint, path_ + ": " + member, ours.dump() + ", as " + key + " asks",
-                (there ? "" : "none, which stands for ") + abbreviate(theirs.dump()),
+    throw Error(ExitCode::checkpoint, path_ + ": " + member, ours.dump() + ", by " + key,
+                (there ? "" : "no such member, which means ") + abbreviate(theirs.dump()),
                 std::string("change ") + key + ", or use another folder");
   }
 
   /// Warns that the folder `has` something ("theta is 1.0") and the run something else.
   void tell(const std::string& has, const std::string& key, const json& ours) {
-    const std::string text = path_ + ": " + has + ", and " + key + " of this run " + ours.dump();
+    const std::string text = path_ + ": " + has + ", but " + key + " of this run is " + ours.dump();
     if (told_.insert(text).second) warn_(text);
   }
 
@@ -129,7 +129,7 @@ class Settings {
 
   void tell_absent(const std::string& name, const json& stands_for, const std::string& key,
                    const json& ours) {
-    tell(name + " is not there, which stands for " + stands_for.dump(), key, ours);
+    tell(name + " is missing, which means " + stands_for.dump(), key, ours);
   }
 
   /// A top-level member that may be left to the defaults.
@@ -146,11 +146,11 @@ class Settings {
         rms ? std::vector{"layer_norm_eps", "layer_norm_epsilon"} : std::vector{"rms_norm_eps"};
     for (const char* other : others) {
       if (!source_.contains(other) && !defaults_.contains(other)) continue;
-      throw Error(ExitCode::checkpoint, path_ + ": " + other,
-                  std::string("the eps of a ") + (rms ? "rmsnorm" : "layernorm") +
-                      ", as model.norm.kind asks",
-                  std::string("that of a ") + (rms ? "layernorm" : "rmsnorm"),
-                  "change model.norm.kind, or use another folder");
+      throw Error(
+          ExitCode::checkpoint, path_ + ": " + other,
+          std::string("the eps of a ") + (rms ? "rmsnorm" : "layernorm") + ", by model.norm.kind",
+          std::string("the eps of a ") + (rms ? "layernorm" : "rmsnorm"),
+          "change model.norm.kind, or use another folder");
     }
     for (const char* eps : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps"}) {
       tell_unless_same(eps, "model.norm.eps", m_.norm.eps);
@@ -162,8 +162,8 @@ class Settings {
     const json scaled = source_.value("embed_scale", json(false));
     if (scaled == json(m_.embed_scale)) return;
     throw Error(ExitCode::checkpoint, path_ + ": embed_scale",
-                json(m_.embed_scale).dump() + ", as model.embed_scale asks",
-                abbreviate(scaled.dump()), "change model.embed_scale, or use another folder");
+                json(m_.embed_scale).dump() + ", by model.embed_scale", abbreviate(scaled.dump()),
+                "change model.embed_scale, or use another folder");
   }
 
   std::string prior_key(int64_t layer) const {
@@ -192,7 +192,7 @@ class Settings {
                       });
     if (list) return;
     refuse("priors", "a list of objects with a name",
-           source_.contains("priors") ? priors.dump() : "none");
+           source_.contains("priors") ? priors.dump() : "no such member");
   }
 
   void of_bamtrain() {
@@ -369,7 +369,7 @@ class Settings {
   void of_llama() {
     for (int64_t l = 0; l < m_.layers; ++l) {
       const MixChoice& mix = m_.attention.prior.mix_of(l);
-      if (mix && !new_.mix) tell("nothing mixes its heads", prior_key(l) + ".name", mix.name());
+      if (mix && !new_.mix) tell("it has no mix", prior_key(l) + ".name", mix.name());
       if (!new_.prior) rope(l);
       if (!new_.prior || !own_window(l)) window(l);
     }
@@ -379,7 +379,7 @@ class Settings {
     }
     const NormalizerChoice& normalizer = m_.attention.normalizer;
     if (!new_.normalizer && normalizer && normalizer.name() != "softmax") {
-      tell("its attention is a softmax", "model.attention.normalizer.name", normalizer.name());
+      tell("its normalizer is softmax", "model.attention.normalizer.name", normalizer.name());
     }
   }
 
@@ -406,7 +406,7 @@ class Settings {
       return;
     }
     const json ours = huggingface_rope(m_, layer, c_.data.sequence_length);
-    if (bases.empty()) tell("no rope_theta is there", key + ".theta", ours["rope_theta"]);
+    if (bases.empty()) tell("it has no rope_theta", key + ".theta", ours["rope_theta"]);
     for (const auto& [name, theta] : bases) {
       tell_unless_same(name, theta, key + ".theta", ours["rope_theta"]);
     }
@@ -477,7 +477,7 @@ void check_init_from_settings(const RunConfig& config, NewParts parts, const War
   if (source.is_null()) {
     // A checkpoint of bamtrain has the same in its state.
     if (std::filesystem::exists(config.init_from.folder + "/state.json", ignored)) return;
-    warn(path + ": not there: what no shape shows of these weights (heads, activation, norms, " +
+    warn(path + ": no such file, so what shapes do not show (heads, activation, norms, " +
          "positions) is not compared with the run's model");
     return;
   }

@@ -34,7 +34,7 @@ class Sizes {
   void require_same(const std::string& place, const json& found, const json& tensors) const {
     if (found == tensors) return;
     throw Error(ExitCode::checkpoint, path_ + ": " + place,
-                tensors.dump() + ", as the tensors beside it have it", abbreviate(found.dump()),
+                tensors.dump() + ", as in the tensors next to it", abbreviate(found.dump()),
                 kDamagedRemedy);
   }
 

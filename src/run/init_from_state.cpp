@@ -29,7 +29,7 @@ class Comparison {
   void key(const std::string& key) const {
     const std::string theirs = text_at(before_, key), ours = text_at(now_, key);
     if (std::find(kOfWeights.begin(), kOfWeights.end(), key) != kOfWeights.end()) {
-      throw Error(ExitCode::checkpoint, path_ + ": config." + key, ours + ", as the run has it",
+      throw Error(ExitCode::checkpoint, path_ + ": config." + key, ours + ", as in this run",
                   theirs, "change " + key + ", or use another folder");
     }
     tell(key, theirs, key, ours);
@@ -87,8 +87,8 @@ class Comparison {
 
   void tell(const std::string& their_key, const std::string& theirs, const std::string& our_key,
             const std::string& ours) const {
-    warn_(path_ + ": config." + their_key + " is " + theirs + ", and " + our_key + " of this run " +
-          ours);
+    warn_(path_ + ": config." + their_key + " is " + theirs + ", but " + our_key +
+          " of this run is " + ours);
   }
 
   std::string path_;

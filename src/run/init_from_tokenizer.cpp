@@ -135,8 +135,8 @@ FolderTokenizer tokenizer_in(const std::string& folder) {
 
 [[noreturn]] void refuse_shards(const std::string& expected, const std::string& found) {
   throw Error(ExitCode::data, "data.train", expected, found,
-              "tokenize the text with that tokenizer, or set init_from.tokenizer to \"any\" where "
-              "ids are the same or are to be learned anew");
+              "tokenize the text with that tokenizer, or set init_from.tokenizer to \"any\" if the "
+              "ids are the same or are to be learned again");
 }
 
 }  // namespace
@@ -158,8 +158,8 @@ void check_init_from_tokenizer(const RunConfig& c, const Warn& warn) {
     refuse_shards(expected + ", which has " + std::to_string(theirs.ids) + " ids",
                   "shards of one with " + std::to_string(ours->vocab));
   }
-  warn(folder + ": tells no " + (theirs.ids > 0 ? "SHA-256 of its tokenizer" : "tokenizer") +
-       ": whether the ids of data.train mean the same to these weights is not compared");
+  warn(folder + ": names no " + (theirs.ids > 0 ? "SHA-256 of its tokenizer" : "tokenizer") +
+       ", so the token ids of data.train are not checked against these weights");
 }
 
 }  // namespace bamtrain

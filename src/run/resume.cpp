@@ -8,6 +8,7 @@
 
 #include "core/checked.h"
 #include "core/closest_match.h"
+#include "core/faults.h"
 #include "core/json.h"
 #include "dist/collective.h"
 #include "ops/host_copy.h"
@@ -25,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, const std::error_code& error) {
-  throw Error(ExitCode::io, path, "a path that can be looked at", error.message(),
-              "check it and its permissions");
+  throw system_error(ExitCode::io, path, "stat", error.value(),
+                     "check the path and its permissions");
 }
 
 bool exists(const std::string& path) {
@@ -101,8 +102,8 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn&
                                        steps_independent_of_length(c.schedule, steps));
   if (done <= independent) {
     note(
-        fmt::format("train.steps {} (before: {}), schedule.decay_steps {} ({}): the "
-                    "learning rates so far are the same",
+        fmt::format("train.steps {} (before: {}), schedule.decay_steps {} ({}): learning rates "
+                    "up to here are unchanged",
                     steps, earlier_steps, c.schedule.decay_steps, earlier.decay_steps));
     refused->clear();
     return;
@@ -110,8 +111,8 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, const Warn&
   throw Error(
       ExitCode::config, join_names(*refused),
       fmt::format(
-          "the length that {} was trained for ({} steps, {} of decay at the end of \"wsd\"): "
-          "from step {} on its learning rates depend on it",
+          "the length of {} ({} steps, {} of \"wsd\" decay): its learning rates depend on it from "
+          "step {} on",
           checkpoint.folder, earlier_steps, earlier.decay_steps, independent + 1),
       fmt::format("{} steps, {} of decay", steps, c.schedule.decay_steps),
       fmt::format(
@@ -144,17 +145,16 @@ std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& ch
                       const Trainer& trainer) {
   for (const char* key : {"train.tokens_per_step", "data.sequence_length"}) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
-      return std::string(key) + " never changes: it places the data";
+      return std::string(key) + " cannot change: it determines the order of the data";
     }
   }
   const SafetensorsFile weights = SafetensorsFile::open(checkpoint.model_file());
   try {
     check_tensors(weights, model_tensors(trainer.layout(), trainer.master_weights()));
   } catch (const Error& e) {
-    return "checkpoint.allow_change cannot help, because the parameters would be others (" +
-           e.where() +
-           "): it is for keys that leave their names and shapes as they are, such as optimizer.lr "
-           "or model.norm.eps";
+    return "checkpoint.allow_change cannot help, because parameters would differ (" + e.where() +
+           "): it is for keys that keep their names and shapes, such as optimizer.lr or "
+           "model.norm.eps";
   }
   return "";
 }
@@ -181,7 +181,7 @@ nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progr
   first.upload();
   second.upload();
   read[kOptimizerSteps] = steps;
-  progress.note(fmt::format("and from its moments, of {} steps", steps));
+  progress.note(fmt::format("and from its optimizer state, after {} steps", steps));
   return read;
 }
 
@@ -191,9 +191,9 @@ bool out_dir_exists(const std::string& out_dir) { return exists(out_dir); }
 
 void require_untouched(const std::string& out_dir) {
   if (const std::optional<std::string> found = content_of(out_dir)) {
-    throw Error(ExitCode::io, out_dir, "the new folder of this run alone",
-                *found + ", of another run that has begun and ended meanwhile",
-                "run the same command again");
+    throw Error::fault(ExitCode::io, out_dir,
+                       "another run started and ended here meanwhile, and left " + *found,
+                       "run the same command again");
   }
 }
 
@@ -207,7 +207,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   if (c.checkpoint.resume == "never") {
     if (exists(c.out_dir) && content_of(c.out_dir)) {
       throw Error(ExitCode::config, "checkpoint.resume",
-                  "an empty or absent out_dir, since it is \"never\"", c.out_dir + " with files",
+                  "an empty or new out_dir, since it is \"never\"", c.out_dir + " with files",
                   "choose another out_dir, empty this one, or resume with \"auto\"");
     }
     return std::nullopt;
@@ -215,10 +215,9 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   // A folder is where this run starts, unless the run has already continued from it.
   if (!exists(c.checkpoint.resume)) {
     const std::string meant = closest_match(c.checkpoint.resume, {"auto", "never"});
-    throw Error(ExitCode::checkpoint, "checkpoint.resume",
-                "auto, never, or the folder of a checkpoint",
-                "\"" + c.checkpoint.resume + "\", where nothing is",
-                meant.empty() ? "name a folder that is there" : "did you mean " + meant);
+    throw Error::fault(
+        ExitCode::checkpoint, "checkpoint.resume", "no such folder: " + c.checkpoint.resume,
+        meant.empty() ? "give auto, never or a checkpoint folder" : "did you mean " + meant + "?");
   }
   const Checkpoint start = open_checkpoint(c.checkpoint.resume);
   check_run_state(start);
@@ -227,7 +226,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   if (newest->state.value(kStartedFrom, "") == canonical(start.folder)) return newest;
   throw Error(ExitCode::config, "checkpoint.resume",
               "an out_dir without checkpoints of another run or of later steps",
-              start.folder + " to resume from and " + newest->folder + " in out_dir",
+              newest->folder + ", to resume from " + start.folder,
               "choose another out_dir, or move the later checkpoints elsewhere");
 }
 
@@ -244,9 +243,8 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   check_length(run, checkpoint, note, &refused);
   if (!refused.empty()) {
     const std::string fixed = why_fixed(refused, checkpoint, trainer);
-    throw Error(ExitCode::config, join_names(refused),
-                "the values that " + checkpoint.folder + " was trained with",
-                "others (" + differences(refused, before, run.resolved) + ")",
+    throw Error(ExitCode::config, join_names(refused), "the same values as in " + checkpoint.folder,
+                "changes (" + differences(refused, before, run.resolved) + ")",
                 fixed.empty() ? "set them back, name them in checkpoint.allow_change, or start a "
                                 "new run in another out_dir"
                               : "set them back, or start a new run in another out_dir; " + fixed);
@@ -268,7 +266,7 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
     const int64_t expected = checked_mul(checkpoint.step, per_step, where);
     if (object[key].get<int64_t>() == expected) return;
     throw Error(ExitCode::checkpoint, where,
-                fmt::format("{}, {} for each of {} steps", expected, per_step, checkpoint.step),
+                fmt::format("{}, {} per step for {} steps", expected, per_step, checkpoint.step),
                 object[key].dump(), "use another checkpoint");
   };
   require_count(checkpoint.state, "tokens", "tokens", run.config.train.tokens_per_step);
@@ -308,7 +306,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     try {
       read_tensors(weights, state.model(trainer.layout()));
     } catch (const Error& e) {  // another model, which checkpoint.allow_change permitted
-      throw e.or_else("begin a run of its own from these weights, with init_from.folder");
+      throw e.or_else("start a new run from these weights, with init_from.folder");
     }
     read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
                  state.optimizer(trainer.layout()));
@@ -316,8 +314,8 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
     const TrainConfig& t = run.config.train;
     if (last_step(t) <= step) {
-      progress.note(fmt::format("no step is left: {} is {}",
-                                t.stop_at > 0 ? "train.stop_at" : "train.steps", last_step(t)));
+      progress.note(fmt::format("already at step {} of {}{}", step, last_step(t),
+                                t.stop_at > 0 ? " (train.stop_at)" : ""));
     }
   });
   if (comm.size() > 1) {

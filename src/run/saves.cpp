@@ -77,10 +77,10 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
   const auto step = best["step"].get<int64_t>();
   const bool same =
       best["metric"] == c.best_metric && best["mode"] == mode_of(c) && best["of"] == of_;
-  std::string lost = "was the best by another measure";
+  std::string lost = "was chosen by another metric";
   const bool at_stop = best.value("at_stop", false);
   if (same && at_stop && step != last_step(run_.config.train)) {
-    lost = "was that of where the run had stopped";
+    lost = "was where the run had stopped";
   } else if (same) {
     lost = not_to_be_had(run_.config.out_dir, step);
   }
@@ -88,7 +88,7 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
     best_ = {step, best["value"].get<double>(), best["validation"], at_stop};
     return;
   }
-  warn_(fmt::format("the best checkpoint so far, of step {}, {}: the best is sought anew", step,
+  warn_(fmt::format("the best checkpoint so far, of step {}, {}; starting the search again", step,
                     lost));
 }
 
@@ -174,14 +174,14 @@ Error Saves::explained(const NonfiniteStep& e) const {
   const std::optional<std::string> before = checkpoint_before(run_folder, newest_);
   return e.as(ExitCode::nonfinite, e.where(),
               "the parameters of " + folder_ + " have diverged: " +
-                  (before ? "move it away and go on from " + run_folder + "/" + *before +
+                  (before ? "move it elsewhere and resume from " + run_folder + "/" + *before +
                                 " with a lower optimizer.lr, named in checkpoint.allow_change"
-                          : "no checkpoint is before it, so begin in another out_dir with a lower "
-                            "optimizer.lr"));
+                          : "there is no earlier checkpoint, so start in another out_dir with a "
+                            "lower optimizer.lr"));
 }
 
 std::string Saves::way_back() const {
-  if (newest_ == 0) return "begin again: no checkpoint was saved yet (checkpoint.every)";
+  if (newest_ == 0) return "start again: no checkpoint was saved yet (checkpoint.every)";
   return "resume from " + folder_ + ", which is intact (checkpoint.allow_change)";
 }
 

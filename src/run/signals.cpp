@@ -16,7 +16,7 @@ namespace bamtrain {
 namespace {
 
 constexpr std::string_view kEarly =
-    "bamtrain: stopped by a signal before the first step; run the same command again\n";
+    "bamtrain: interrupted before the first step; run the same command again\n";
 
 enum class Obey { before_steps, noted, after_steps };
 std::atomic<Obey> g_obey = Obey::before_steps;

@@ -28,7 +28,7 @@ void defer_stop_signals();
 void end_at_stop_signals();
 /// The message in that case, one line.
 inline constexpr std::string_view kStoppedLate =
-    "bamtrain: stopped by a signal after the last step; run the same command again\n";
+    "bamtrain: interrupted after the last step; run the same command again\n";
 
 /// Whether this process has noted a signal.
 bool stop_signalled();

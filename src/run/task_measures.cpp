@@ -44,7 +44,7 @@ const Tensor kNoMasters;
 /// An error of a task of texts, with the config key that caused it.
 Error at_entry(const Error& e, const std::string& entry) {
   const std::string key = key_in_braces(e.where());
-  return key.empty() ? e.with("which " + entry + " asks for") : e.at(entry + "." + key);
+  return key.empty() ? e.with("requested by " + entry) : e.at(entry + "." + key);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class TaskMeasures {
   std::vector<std::unique_ptr<TextEvaluation>> texts_;  // of each entry; null: not of texts
 };
 
-/// " exact match 0.5000 +- 0.0500 loss 0.6931": the numbers of a row that have an error.
+/// " exact match 0.5000 ± 0.0500 loss 0.6931": the numbers of a row that have an error.
 std::string numbers_line(const nlohmann::ordered_json& row);
 
 }  // namespace bamtrain

@@ -46,7 +46,7 @@ void check_last_result(const std::string& path) {
   try {
     const AtomicFile tried(path);  // never committed
   } catch (const Error& e) {
-    throw e.or_else("move what is there elsewhere");
+    throw e.or_else("move the existing file elsewhere");
   }
 }
 
@@ -94,8 +94,7 @@ bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progres
   run_on_all_ranks(comm, [&] { check.require_good(); });
   if (comm.any(!check.passed())) return false;
   const int64_t n = check.shards();
-  progress.note(n == 1 ? "the shard is as its manifest says (SHA-256)"
-                       : fmt::format("all {} shards are as their manifests say (SHA-256)", n));
+  progress.note(fmt::format("verified {} shard{} (SHA-256)", n, n == 1 ? "" : "s"));
   return true;
 }
 
@@ -199,7 +198,7 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   put_validation(&line, *pass);
   run_on_rank_zero(comm, [&] {
     progress.note(
-        fmt::format("step {} validation loss {:.4f}, measured anew", step, pass->loss.mean));
+        fmt::format("step {} validation loss {:.4f}, measured again", step, pass->loss.mean));
     write_validation(run, validation_of(line));
   });
 }
@@ -245,7 +244,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   Progress notes(0, 1, 0, !first_rank);
   if (const std::string names = different_names(comm, backend.name()); !names.empty()) {
     notes.note("warning: the processes compute on different devices: " + names +
-               "; the slowest sets the pace, and the bits are those of no single kind");
+               "; the slowest sets the pace, and results differ from runs on one kind of device");
   }
   TrainResult result;
   // A refused run must not create a folder. If there is no folder, restore finds nothing in it.

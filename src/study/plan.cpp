@@ -16,6 +16,7 @@
 #include "core/closest_match.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/input_file.h"
 #include "core/join.h"
 #include "core/json.h"
@@ -60,10 +61,9 @@ void check_count(const Study& study) {
       runs *= values;
       continue;
     }
-    throw Error(ExitCode::config, study.file + ": axes",
-                "values that make at most " + std::to_string(kMostRuns) + " runs together",
-                "more, at the axis \"" + axis.name + "\"",
-                "leave values out, or write two studies");
+    throw Error(
+        ExitCode::config, study.file + ": axes", "at most " + std::to_string(kMostRuns) + " runs",
+        "more, from the axis \"" + axis.name + "\" on", "leave values out, or write two studies");
   }
 }
 
@@ -165,8 +165,8 @@ std::vector<EarlierRun> runs_to_reuse(const Study& study) {
     std::sort(folders.begin(), folders.end());
     if (failure == std::errc::no_such_file_or_directory) continue;  // nothing to reuse yet
     if (failure) {
-      throw Error(ExitCode::io, parent, "a folder of runs, which take_over names",
-                  failure.message(), "check the path, or remove it from take_over");
+      throw system_error(ExitCode::io, parent, "list the folder", failure.value(),
+                         "check the path, or remove it from take_over");
     }
     for (const std::string& folder : folders) {
       json state = state_of_newest(folder), config = config_of(state);
@@ -233,11 +233,11 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
   for (const StudyRun& run : runs) {
     const std::vector<std::string> own = metrics_at_end(run.config);
     if (chooses && std::find(own.begin(), own.end(), study.choose_metric) == own.end()) {
-      throw Error(
-          ExitCode::config, study.file + ": choose.metric",
-          "a metric of every run; " + run.label + " has " + join(own),
-          "\"" + study.choose_metric + "\"",
-          did_you_mean(study.choose_metric, own, "name one of them, or measure it by eval.tasks"));
+      throw Error(ExitCode::config, study.file + ": choose.metric",
+                  "a metric of every run; " + run.label + " has " + join(own),
+                  "\"" + study.choose_metric + "\"",
+                  did_you_mean(study.choose_metric, own,
+                               "choose one of them, or measure it with eval.tasks"));
     }
     for (const std::string& metric : own) {
       if (std::find(all.begin(), all.end(), metric) == all.end()) all.push_back(metric);
@@ -247,7 +247,7 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
   if (chooses && study.choose_highest != high) {
     const std::string right = high ? "max" : "min";
     throw Error(ExitCode::config, study.file + ": choose.mode",
-                right + " with " + study.choose_metric + ", of which " + (high ? "more" : "less") +
+                right + " with " + study.choose_metric + ", where " + (high ? "higher" : "lower") +
                     " is better",
                 high ? "\"min\"" : "\"max\"", "set it to " + right);
   }
@@ -257,8 +257,8 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
     };
     if (std::any_of(all.begin(), all.end(), matches)) continue;
     throw Error(ExitCode::config, study.file + ": measures",
-                "patterns of what the runs are measured by: " + join(all), "\"" + pattern + "\"",
-                "correct it, or measure it by eval.tasks or eval.lengths");
+                "patterns that match metrics of the runs: " + join(all), "\"" + pattern + "\"",
+                "correct it, or measure it with eval.tasks or eval.lengths");
   }
 }
 
@@ -282,13 +282,13 @@ std::vector<StudyRun> runs_of(const Study& study) {
     const auto [other, is_new] = labels.emplace(run.slug, run.label);
     if (!is_new) {
       throw Error(ExitCode::config, study.file + ": axes",
-                  "labels whose letters and digits differ, which name folders",
+                  "labels that differ in letters and digits, which name folders",
                   "\"" + other->second + "\" and \"" + run.label + "\"", "change one of them");
     }
     if (run.slug.size() > kLongestName || run.slug.find_first_not_of('.') == std::string::npos) {
       throw Error(ExitCode::config, study.file + ": axes",
-                  "labels that name a folder, together of at most " + std::to_string(kLongestName) +
-                      " letters and digits",
+                  "labels that name a folder, of at most " + std::to_string(kLongestName) +
+                      " letters and digits together",
                   "\"" + run.label + "\"", "shorten them");
     }
     run.resolved = resolved_json(run.config);
@@ -298,7 +298,7 @@ std::vector<StudyRun> runs_of(const Study& study) {
     anonymous.erase("out_dir");
     if (const auto [same, is_only] = configs.emplace(std::move(anonymous), run.label); !is_only) {
       throw Error(ExitCode::config, study.file + ": axes", "values that make different runs",
-                  "\"" + same->second + "\" and \"" + run.label + "\" of one configuration",
+                  "\"" + same->second + "\" and \"" + run.label + "\" of the same configuration",
                   "remove one of them");
     }
     std::vector<std::string> parts = row_labels(study, choice);
@@ -312,8 +312,7 @@ std::vector<StudyRun> runs_of(const Study& study) {
     std::vector<std::string> known;
     for (const auto& [row, unused] : rows) known.push_back(row);
     throw Error(ExitCode::config, study.file + ": reference", "a row of the table: " + join(known),
-                "\"" + study.reference + "\"",
-                did_you_mean(study.reference, known, "name one of them"));
+                "\"" + study.reference + "\"", did_you_mean(study.reference, known, ""));
   }
   check_metrics(study, runs);
   take_over(study, &runs);
@@ -354,12 +353,12 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
     std::vector<std::string> others =
         config.is_object() ? differences(config, run.resolved) : std::vector<std::string>();
     if (others.empty() && config.is_object() && is_of_other_data(run.inputs, newest)) {
-      others.emplace_back("data than data.train names now");
+      others.emplace_back("data.train");
     }
     if (!others.empty()) {
       state.kind = Kind::other;
-      state.message = run.folder + " has a run of another " + join(others) +
-                      ": remove it, or name another out_dir";
+      state.message = run.folder + " has a run with another " + join(others) +
+                      ": remove it, or choose another out_dir";
       return state;
     }
   }

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "core/append_file.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/folder_lock.h"
 #include "core/input_file.h"
 #include "core/parallel.h"
@@ -71,8 +71,8 @@ pid_t forked(const std::string& what) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child >= 0) return child;
-  throw Error(ExitCode::io, what, "a process for it", std::strerror(errno),
-              "end other processes, and run the same command again");
+  throw system_error(ExitCode::io, what, "start a process", errno,
+                     "end other processes, and run the same command again");
 }
 
 /// Exits a child whose parent died before the child requested a signal for that.
@@ -209,7 +209,7 @@ class Runner {
     make_folders(run.folder);
     std::unique_ptr<FolderLock> lock = FolderLock::unless_held(run.folder);
     if (!lock) {
-      say(run.label + ": another process trains it, which is waited for");
+      say(run.label + ": another process is training it, waiting");
       held_.push_back(&run);
       return false;
     }
@@ -222,7 +222,7 @@ class Runner {
     file.write(nlohmann::ordered_json(run.resolved).dump(2) + "\n");
     file.commit();
     say(fmt::format("{}: {} (log: {})", run.label,
-                    state.step > 0 ? fmt::format("goes on from step {}", state.step) : "begins",
+                    state.step > 0 ? fmt::format("resuming from step {}", state.step) : "starting",
                     log));
     const int slot = free_slots_.back();
     const auto place = static_cast<size_t>(slot);
@@ -272,11 +272,11 @@ class Runner {
         failed(*run, static_cast<int>(now.code), now.message);
       } else {
         failed(*run, static_cast<int>(ExitCode::io),
-               fmt::format("it had {}, and {} is no longer there: restore it, or run the same "
-                           "command again to train it anew",
-                           kind == RunState::Kind::done ? "ended" : "diverged",
+               fmt::format("it had {}, but {} is gone: restore it, or run the same command again "
+                           "to train it again",
+                           kind == RunState::Kind::done ? "finished" : "diverged",
                            kind == RunState::Kind::done ? run->folder + "/" + kResultsFile
-                                                        : "what was noted of it"));
+                                                        : "the note of it"));
       }
     }
   }
@@ -316,15 +316,15 @@ class Runner {
       say(run.label + ": diverged: " + why);
     } else if (killed != 0) {
       failed(run, code,
-             fmt::format("killed by signal {}, as by a system without memory: run the same command "
+             fmt::format("killed by signal {}, perhaps for lack of memory: run the same command "
                          "again, with fewer --jobs if so",
                          killed));
     } else if (code == 0 && (now == RunState::Kind::damaged || !has_results(run))) {
       over_.push_back({&run, RunState::Kind::done});  // count_again() reports what is missing
     } else if (code == 0) {
       failed(run, static_cast<int>(ExitCode::internal),
-             "it ended without all that it is to be measured by: remove " + run.folder +
-                 " to train it anew (its log says more)");
+             "it ended without all its measurements (see its log): remove " + run.folder +
+                 " to train it again");
     } else {
       failed(run, code, said());
     }
@@ -355,8 +355,8 @@ class Runner {
   }
 
   void stop() {
-    say(stopping_ ? "ending: what runs have not saved is computed again"
-                  : "stopping: runs save and end");
+    say(stopping_ ? "killing the runs; steps since their last checkpoint are lost"
+                  : "stopping: runs save a checkpoint and exit");
     for (const auto& [pid, child] : children_) {
       ::kill(pid, stopping_ || child.waits() ? SIGKILL : SIGTERM);
     }

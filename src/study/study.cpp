@@ -9,6 +9,7 @@
 #include "config/value_schema.h"
 #include "core/closest_match.h"
 #include "core/error.h"
+#include "core/faults.h"
 #include "core/input_file.h"
 #include "core/join.h"
 #include "core/json.h"
@@ -41,8 +42,8 @@ class Members {
   const ordered_json& need(const std::string& name, const ValueSchema& schema) {
     const ordered_json* const found = find(name);
     if (found == nullptr) {
-      throw Error(ExitCode::config, at(name), describe(schema), "nothing",
-                  "add it; bamtrain help study shows a study");
+      throw missing(ExitCode::config, at(name), describe(schema),
+                    "add it; bamtrain help study shows an example");
     }
     check_value(json(*found), schema, at(name));
     return *found;
@@ -56,8 +57,8 @@ class Members {
   void end() const {
     for (const auto& [name, unused] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-      throw Error(ExitCode::config, at(name), "one of the keys " + join(known_), "an unknown key",
-                  did_you_mean(name, known_, "remove it"));
+      throw Error::fault(ExitCode::config, at(name), "unknown key",
+                         did_you_mean(name, known_, "remove it, or use " + join(known_)));
     }
   }
 
@@ -75,16 +76,16 @@ void require_object(const ordered_json& value, const std::string& where, const c
 /// Throws Error for a key that the study sets itself.
 void check_key(const std::string& key, const std::string& where) {
   if (key.empty() || key.ends_with('.') || key.find('=') != std::string::npos) {
-    throw Error(ExitCode::config, where, "a key of a run's configuration", "\"" + key + "\"",
-                "correct it: a key and its value stand apart");
+    throw Error(ExitCode::config, where, "a config key", "\"" + key + "\"",
+                "write the key and its value apart: \"KEY\": VALUE");
   }
   if (key != "out_dir" && key != "name") return;
-  throw Error(ExitCode::config, where, "keys that a study does not set itself", "\"" + key + "\"",
-              "remove it");
+  throw Error(ExitCode::config, where, "keys other than out_dir and name, which the study sets",
+              "\"" + key + "\"", "remove it");
 }
 
 StudySettings settings_of(const ordered_json& object, const std::string& where) {
-  require_object(object, where, "an object of keys of a run's configuration and their values");
+  require_object(object, where, "an object of config keys and their values");
   StudySettings settings;
   for (const auto& [key, value] : object.items()) {
     check_key(key, where);
@@ -99,7 +100,7 @@ void check_label(const std::string& label, const std::string& where) {
     return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
   });
   if (plain && !label.empty()) return;
-  throw Error(ExitCode::config, where, "a label of one line", json(label).dump(), "change it");
+  throw Error(ExitCode::config, where, "a non-empty label of one line", json(label).dump(), "");
 }
 
 std::string label_of(const ordered_json& value) {
@@ -133,15 +134,15 @@ StudyAxis axis_of(const ordered_json& value, const std::string& where, const std
   members.end();
   const std::string at = members.at("values");
   if (axis.name.empty()) {
-    throw Error(ExitCode::config, members.at("name"), "a name, or a key in its place", "neither",
-                "name what the axis varies");
+    throw missing(ExitCode::config, members.at("name"), "a name, or a key instead",
+                  "name what the axis varies");
   }
   const bool named = values != nullptr && values->is_object();
   if (values == nullptr || values->empty() || !(named || (values->is_array() && !key.empty()))) {
     throw Error(ExitCode::config, at,
                 key.empty() ? "an object of labels, each with its keys and their values"
                             : "a list of values of " + key + ", or an object of labels and values",
-                values == nullptr ? "nothing" : describe_value(json(*values)),
+                values == nullptr ? "no values" : describe_value(json(*values)),
                 "give at least one value");
   }
   std::set<std::string> labels;
@@ -155,8 +156,8 @@ StudyAxis axis_of(const ordered_json& value, const std::string& where, const std
       one.settings = {{key, json(v)}};
     }
     if (!labels.insert(one.label).second) {
-      throw Error(ExitCode::config, entry, "values that differ", "\"" + one.label + "\" again",
-                  "remove it");
+      throw Error::fault(ExitCode::config, entry, "duplicate value \"" + one.label + "\"",
+                         "remove it");
     }
     axis.values.push_back(std::move(one));
   }
@@ -193,16 +194,16 @@ Study read_study(const std::string& path) {
   const ordered_json* const axes = members.find("axes");
   if (axes == nullptr || !axes->is_array() || axes->empty()) {
     throw Error(ExitCode::config, members.at("axes"), "a list of at least one axis",
-                axes == nullptr ? "nothing" : describe_value(json(*axes)),
-                "say what the runs differ in");
+                axes == nullptr ? "no axes" : describe_value(json(*axes)),
+                "list the hyperparameters that the runs differ in");
   }
   std::set<std::string> names;
   for (size_t i = 0; i < axes->size(); ++i) {
     const std::string entry = "axes[" + std::to_string(i) + "]";
     study.axes.push_back(axis_of((*axes)[i], path, entry));
     if (names.insert(study.axes.back().name).second) continue;
-    throw Error(ExitCode::config, members.at(entry), "names that differ",
-                "\"" + study.axes.back().name + "\" again", "give it another name");
+    throw Error::fault(ExitCode::config, members.at(entry),
+                       "duplicate name \"" + study.axes.back().name + "\"", "give it another name");
   }
   std::map<std::string, std::string> axis_of_key;
   for (const StudyAxis& axis : study.axes) {
@@ -210,9 +211,9 @@ Study read_study(const std::string& path) {
       for (const auto& [key, unused] : value.settings) {
         const std::string& first = axis_of_key.emplace(key, axis.name).first->second;
         if (first == axis.name) continue;
-        throw Error(ExitCode::config, members.at("axes"), "axes that vary keys of their own",
+        throw Error(ExitCode::config, members.at("axes"), "axes that vary different keys",
                     key + " in \"" + first + "\" and in \"" + axis.name + "\"",
-                    "leave it to one of them");
+                    "remove it from one of them");
       }
     }
   }
@@ -231,8 +232,8 @@ Study read_study(const std::string& path) {
   }
   members.end();
   if (study.measures.empty()) {
-    throw Error(ExitCode::config, members.at("measures"), "at least one metric", "none",
-                "add one, as \"validation/loss\"");
+    throw Error::fault(ExitCode::config, members.at("measures"), "empty list",
+                       "add a metric, such as \"validation/loss\"");
   }
   return study;
 }

@@ -1,6 +1,7 @@
 #include "tasks/text_task.h"
 
 #include "core/error.h"
+#include "core/faults.h"
 #include "tasks/passkey.h"
 
 namespace bamtrain {
@@ -122,10 +123,10 @@ void check_niah(const TextTaskRequest& r) {
            "give one of them");
   }
   if (r.options.number("depths") == 1) {
-    refuse("depths", "0, or at least 2 of them", "1", "raise it");
+    refuse("depths", "0, or at least 2", "1", "raise it");
   }
   if (!of_file && r.options.text("match") != "all") {
-    refuse("match", "nothing: RULER's tasks ask for all of their needles",
+    refuse("match", "no value: RULER's tasks ask for all of their needles",
            "\"" + r.options.text("match") + "\"", "remove it");
   }
   if (!of_file) return;
@@ -135,7 +136,7 @@ void check_niah(const TextTaskRequest& r) {
                             : !r.options.text("haystack").empty() ? "haystack"
                                                                   : nullptr;
   if (other != nullptr) {
-    refuse(other, "nothing: the prompts are those of the file", "a value", "remove it");
+    refuse(other, "no value: the prompts come from the file", "a value", "remove it");
   }
 }
 
@@ -192,15 +193,15 @@ void check_text_options(const TextTaskRequest& r) {
   const bool takes_lengths =
       r.info->of_lengths && (r.info->name != "niah" || r.options.text("file").empty());
   if (takes_lengths && r.lengths.empty()) {
-    refuse("lengths", "at least one length", "none", "give some");
+    refuse("lengths", "at least one length", "an empty list", "");
   }
   if (r.info->of_lengths) return;
   if (r.options.text("file").empty()) {
-    refuse("file", "a file with the examples", "none", "give it");
+    throw missing(ExitCode::config, "{file}", "the file of examples", "give it");
   }
   if (!r.lengths.empty() || r.seed != 0) {
     refuse(r.lengths.empty() ? "seed" : "lengths",
-           "nothing: the examples of " + r.info->name + " are those of the file", "a value",
+           "no value: the examples of " + r.info->name + " come from the file", "a value",
            "remove it");
   }
 }

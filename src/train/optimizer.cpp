@@ -35,8 +35,8 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
     }
     if (!known) {
       throw Error(ExitCode::config, "optimizer.lr_multipliers." + name,
-                  "prior, mix, scale, normalizer or the name of a trained parameter of the model's",
-                  "a name that none of these has", "remove it or correct it");
+                  "prior, mix, scale, normalizer or a trained parameter of the model",
+                  "another name", "remove it or correct it");
     }
   }
   for (const Parameter& p : layout_.all()) {

@@ -74,10 +74,9 @@ std::optional<int64_t> resolve_document_start(const RunConfig& c,
     if (id || !needed) continue;
     throw Error(
         ExitCode::config, "data.document_start",
-        "the id of the token that begins a document, since "
-        "model.attention.document_mask is true",
-        "neither this key nor a manifest beside the shards of " + s.shards->source(),
-        s.shards->document_start_remedy() + "; or set model.attention.document_mask to false");
+        "the BOS id that begins a document, since model.attention.document_mask is true",
+        "neither this key nor a manifest next to the shards of " + s.shards->source(),
+        s.shards->document_start_remedy() + ", or set model.attention.document_mask to false");
   }
   return needed ? id : std::nullopt;
 }
@@ -88,8 +87,8 @@ NonfiniteStep::NonfiniteStep(const StepResult& r, const std::string& batch)
     : Error(ExitCode::nonfinite, fmt::format("step {}", r.step), "a finite loss and gradient norm",
             fmt::format("loss {}, gradient norm {} in {}", r.loss, r.norm, batch),
             std::isfinite(r.norm) ? "lower optimizer.lr"
-                                  : "no parameter was changed in this step: lower optimizer.lr or "
-                                    "optimizer.clip, or look at these windows"),
+                                  : "no parameter was updated in this step: lower optimizer.lr or "
+                                    "optimizer.clip, or check these windows"),
       result(r) {}
 
 Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int processes, Data data)
@@ -387,7 +386,7 @@ void Trainer::check_finite(int64_t step) const {
     backend_.download(&squares, squared_norm());
     if (std::isfinite(squares)) continue;
     throw Error(ExitCode::nonfinite, fmt::format("step {}", step),
-                "finite parameters and moments to save", "NaN or infinity in them",
+                "finite parameters and optimizer state to save", "NaN or infinity",
                 "lower optimizer.lr");
   }
 }

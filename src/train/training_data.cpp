@@ -36,7 +36,7 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
     for (size_t i = 0; i < sources.size(); ++i) {
       if (!same_files(*shards, *sources[i].shards)) continue;
       throw Error(ExitCode::config, fmt::format("data.train[{}].path", entry),
-                  fmt::format("other shards than those of data.train[{}]", entries[i]),
+                  fmt::format("shards other than those of data.train[{}]", entries[i]),
                   fmt::format("\"{}\", the files of \"{}\"", s.path, data.list[entries[i]].path),
                   "give them once, with the sum of the weights");
     }
@@ -100,10 +100,10 @@ std::vector<std::string> missing_document_starts(const std::vector<Source>& sour
     if (shards.count(document_start, kSearchedTokens) > 0) continue;
     const bool all = shards.tokens() <= kSearchedTokens;
     out.push_back(
-        fmt::format("none of the {}{} tokens of {} is {}, with which a document begins "
-                    "(data.document_start): attention and positions never restart there",
-                    all ? "" : "first ", all ? shards.tokens() : kSearchedTokens, shards.source(),
-                    document_start));
+        fmt::format("no document start (id {}, data.document_start) in the {}{} tokens of {}: "
+                    "attention and positions never restart there",
+                    document_start, all ? "" : "first ", all ? shards.tokens() : kSearchedTokens,
+                    shards.source()));
   }
   return out;
 }

@@ -37,8 +37,7 @@ TEST_CASE("a run's folder is refused with the name of its newest checkpoint") {
   const std::string message =
       error_of(ExitCode::checkpoint, [&] { open_checkpoint(out.path() + "/"); });
   INFO(message);
-  CHECK(message.find("expected the folder of a checkpoint, found that of a run") !=
-        std::string::npos);
+  CHECK(message.find("expected a checkpoint folder, found a run's folder") != std::string::npos);
   CHECK(message.ends_with("name one of its checkpoints: " + (out / "checkpoint-00000012")));
   CHECK(newest_step(out.path()) == 12);
   const TemporaryFolder none;
@@ -90,7 +89,7 @@ TEST_CASE("a folder that cannot be listed is an error, not an empty one") {
   const TemporaryFolder out;
   write_bytes(out / "file", "");
   CHECK(contains(error_of(ExitCode::io, [&] { newest_checkpoint(out / "file", no_warning); }),
-                 "file: expected a readable folder, found Not a directory"));
+                 "file: cannot list the folder: Not a directory"));
 }
 
 TEST_CASE("looking for the newest checkpoint changes nothing, not even a save in progress") {
@@ -172,7 +171,7 @@ TEST_CASE("whether a checkpoint of a step is there is a matter of its folder's n
   CHECK(has_checkpoint(out.path(), 7));
   write_bytes(out / "file", "");
   CHECK(contains(error_of(ExitCode::io, [&] { has_checkpoint(out / "file", 7); }),
-                 "file: expected a readable folder"));
+                 "file: cannot list the folder"));
 }
 
 TEST_CASE("a state that JSON would change on the way is refused before the disk is touched") {
@@ -188,7 +187,7 @@ TEST_CASE("a state that JSON would change on the way is refused before the disk 
   contents.state["path"] = "\xff";
   CHECK(contains(
       error_of(ExitCode::checkpoint, [&] { save_checkpoint(out.path(), 1, contents, no_warning); }),
-      "state.json: expected text in UTF-8"));
+      "state.json: text that is not valid UTF-8"));
   CHECK(names_in(out.path()).empty());
 }
 

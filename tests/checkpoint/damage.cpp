@@ -76,7 +76,7 @@ TEST_CASE("a state is believed by its own digest and the manifest's, without the
   forge(folder, "state.json", R"({"format": 2, "step": 1})");
   CHECK(contains(refused(), "expected format 1 or older"));
   std::filesystem::remove(folder + "/state.json");
-  CHECK(contains(refused(), "state.json: expected a readable file"));
+  CHECK(contains(refused(), "state.json: no such file; use another checkpoint"));
 }
 
 TEST_CASE("a file of any other length is noticed, and named") {
@@ -97,7 +97,7 @@ TEST_CASE("a file of any other length is noticed, and named") {
       REQUIRE(contains(refusal(folder), path));
     }
     std::filesystem::remove(path);
-    CHECK(contains(refusal(folder), path + ": expected a readable file, found No such file"));
+    CHECK(contains(refusal(folder), path + ": no such file"));
     std::filesystem::create_directory(path);
     CHECK(contains(refusal(folder), path));
     std::filesystem::remove(path);
@@ -108,7 +108,7 @@ TEST_CASE("a file of any other length is noticed, and named") {
 
 TEST_CASE("a folder that is missing, or no checkpoint, is named") {
   const TemporaryFolder out;
-  CHECK(contains(refusal(out / "none"), out / "none/manifest.json"));
+  CHECK(contains(refusal(out / "none"), out / "none: no such folder; check the name"));
   CHECK(contains(refusal(out.path()), out / "manifest.json"));
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a manifest vouches for exactly the files of the format, all in its fo
     auto manifest = good;
     manifest["files"].erase(name);
     write_bytes(path, manifest.dump(2) + "\n");
-    CHECK(contains(refusal(folder), std::string("manifest.json: expected an entry ") + name));
+    CHECK(contains(refusal(folder), std::string("manifest.json: no entry for ") + name));
   }
   forge(folder, "../outside", "text");
   CHECK(contains(refusal(folder), "files.../outside: expected the name of a file in the same"));
@@ -157,7 +157,7 @@ TEST_CASE("a newer format is refused as such, and no older checkpoint taken in i
   forge(folder, "a.file.of.format.2", "");
   const std::string message = refusal(folder);
   CHECK(contains(message, folder + "/state.json"));
-  CHECK(contains(message, "expected format 1 or older, found the newer format 2; remedy: "));
+  CHECK(contains(message, "expected format 1 or older, found the newer format 2; use the version"));
   CHECK_THROWS_AS(newest_checkpoint(out.path(), no_warning), NewerFormat);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("a state without its own step and format is refused") {
     INFO(text);
     CHECK(contains(refusal(folder), "state.json: " + message));
   };
-  refused_as("{}", "format: expected an integer from 0 to 9223372036854775807, found no such");
+  refused_as("{}", "format: missing (an integer from 0 to 9223372036854775807)");
   refused_as("{\"format\":1,\"step\":true}", "step: expected an integer from 0 to ");
   refused_as("{\"format\":1,\"step\":[2]}",
              "step: expected an integer from 0 to 9223372036854775807, found [2]; ");

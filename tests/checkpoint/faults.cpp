@@ -64,8 +64,7 @@ TEST_CASE("whichever operation fails, the last good checkpoint stays and the tem
           }
           INFO(message);
           CHECK(contains(message, out.path()));
-          CHECK(contains(message, std::strerror(error)));
-          CHECK(contains(message, "remedy"));
+          CHECK(contains(message, std::strerror(error) + std::string("; ")));
           CHECK(scenario.before_or_after(newest_tag(out.path())));
           CHECK(all_valid(out.path()));
           if (scenario.name != "pruning") {
@@ -89,7 +88,7 @@ TEST_CASE("a place that cannot hold checkpoints is named with the reason") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", "");
   CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "none", 1, 10); }),
-                 "none: expected a readable folder, found No such file or directory"));
+                 "none: cannot list the folder: No such file or directory"));
   CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "file", 1, 10); }), "Not a directory"));
 }
 
@@ -106,7 +105,7 @@ TEST_CASE("an old checkpoint that cannot be removed is a warning, and goes with 
   set_file_fault(nullptr);
   REQUIRE(g_warnings.size() == 4);  // two from each
   for (const std::string& warning : g_warnings) {
-    CHECK(contains(warning, "old checkpoints stay until the next save"));
+    CHECK(contains(warning, "cannot remove old checkpoints before the next save"));
     CHECK(contains(warning, std::strerror(EBUSY)));
   }
   CHECK(newest_tag(out.path()) == 40);

@@ -174,11 +174,11 @@ TEST_CASE("reading names the tensor that is missing, unexpected, or of other sha
   std::vector<std::string> expected;
   SECTION("missing") {
     memory.tensors.push_back({"model.extra", Dtype::f32, {2, 8}, nullptr});
-    expected = {"model.extra", "(2, 8) F32", "no such tensor"};
+    expected = {"model.extra", "missing ((2, 8) F32)"};
   }
   SECTION("unexpected") {
     memory.tensors.erase(memory.tensors.begin() + 2);
-    expected = {"\"moments\"", "no tensor of that name", "(2, 1, 3) F64"};
+    expected = {"\"moments\": unexpected tensor, (2, 1, 3) F64"};
   }
   SECTION("another shape of the same size") {
     memory.tensors[0].shape = {5, 3};

@@ -68,6 +68,12 @@ TEST_CASE("bash completes commands, their options, topics and keys from the prog
   CHECK_FALSE(offers({program, "generate", "--precision", ""}, "tf32"));
   CHECK(completions({program, "report", "--figure", "perplexity-l"}) == Words{"perplexity-last"});
   CHECK(completions({program, "help", "exit"}) == Words{"exit-codes"});
+  for (const char* topic : {"config", "training", "rope", "ssmax", "entmax", "niah", "eval"}) {
+    CHECK(offers({program, "help", ""}, topic));
+  }
+  CHECK(completions({program, "help", "config", "train.st"}) ==
+        Words{"train.steps", "train.stop_at"});
+  CHECK(offers({program, "help", "config", ""}, "model.attention"));
   const char* build = std::getenv("BAMTRAIN_BUILD");
   const std::string bamdata = std::string(build ? build : "build") + "/data_tools/bamdata";
   CHECK(completions({bamdata, "tok"}) == Words{"tokenize"});

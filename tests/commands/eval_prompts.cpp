@@ -93,7 +93,8 @@ TEST_CASE("a result takes the place of a result alone") {
   const std::string weights = read_text(model);
   const auto refused = [&](const std::string& output) {
     t.check_refused(t.eval("requests", asked, {"--output", output}), ExitCode::usage,
-                    "a result of bamtrain eval to replace");
+                    output == asked ? "is the file that the task reads"
+                                    : "exists and is not a result of bamtrain eval");
   };
   refused(asked);
   refused(model);
@@ -103,7 +104,7 @@ TEST_CASE("a result takes the place of a result alone") {
   t.check_refused(run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint, "--lengths", "16",
                        "--output", config},
                       threads(1)),
-                  ExitCode::usage, "a result of bamtrain eval to replace");
+                  ExitCode::usage, "exists and is not a result of bamtrain eval");
   CHECK(read_text(asked) == before);
   CHECK(read_text(model) == weights);
   t.printed("requests", asked, {"--output", t.path("answers.jsonl")});
@@ -112,7 +113,7 @@ TEST_CASE("a result takes the place of a result alone") {
   t.result("choice", questions);
   t.result("choice", questions, {"--samples", "2"});
   t.check_refused(t.eval("choice", questions, {"--task-set", "file=x"}), ExitCode::usage,
-                  "each key once, found file again");
+                  "file is given twice");
 }
 
 TEST_CASE("one choice is no question") {
@@ -132,7 +133,7 @@ TEST_CASE("texts that would not fit into memory are refused before the weights a
            "--checkpoint", t.checkpoint, "--task", "requests", "--task-set", "file=" + asked},
           threads(1));
   t.check_refused(o, ExitCode::device,
-                  "memory of a model and texts (--task-set file): expected at most");
+                  "memory of the model and examples (--task-set file): expected at most");
   CHECK(contains(o.output, "leave the longest example out"));
 }
 
@@ -218,11 +219,11 @@ TEST_CASE("shots stand before the question, and are of another file") {
       "--task-set shots: expected a number with shots_file, or neither, found shots alone");
   t.check_refused(
       t.eval("choice", file, {"--task-set", "shots=1", "--task-set", "shots_file=" + file}),
-      ExitCode::usage, "expected another file than that of the examples");
+      ExitCode::usage, "expected a file other than that of the examples");
   const std::string copy = t.write("copy", {kQuestions[1]});
   t.check_refused(
       t.eval("choice", file, {"--task-set", "shots=1", "--task-set", "shots_file=" + copy}),
-      ExitCode::usage, "expected another file than that of the examples, found a copy of them");
+      ExitCode::usage, "expected a file other than that of the examples, found a copy of them");
   t.check_refused(
       t.eval("choice", file, {"--task-set", "shots=5", "--task-set", "shots_file=" + shots}),
       ExitCode::data, shots + ": expected 5 examples, found 4");
@@ -280,7 +281,7 @@ TEST_CASE("a head of zeros knows nothing: closed forms of every task") {
   CHECK(domains["groups"][0]["acc"] == 0.5);
   CHECK(domains["groups"][1]["group"] == "Single-Document QA");
   const std::string printed = t.printed("choice", file);
-  CHECK(contains(printed, ": LongBench v2, 3 examples\n  acc 0.3333 +- 0.3333\n"));
+  CHECK(contains(printed, ": LongBench v2, 3 examples\n  acc 0.3333 ± 0.3333\n"));
   CHECK(contains(printed, "\n  Single-Document QA (1)  acc 0.0000\n"));
 
   const json words = t.result(
@@ -308,13 +309,13 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
     more.insert(more.end(), {"--task-set", setting});
     return more;
   };
-  refused(t.eval("choices", file, output), ExitCode::usage, "did you mean \"choice\"?");
+  refused(t.eval("choices", file, output), ExitCode::usage, "did you mean choice?");
   refused(t.eval("choice", t.path("none"), output), ExitCode::io, t.path("none"));
   refused(t.eval("choice", file, with("form=query")), ExitCode::usage,
-          "--task-set: expected one of file, format, shots, shots_file, bos, tokenizer, of choice, "
-          "found form; remedy: did you mean \"format\"?");
-  refused(t.eval("cloze", file, with("shots=1")), ExitCode::usage, "of cloze, found shots");
-  refused(t.eval("choice", file, with("format=qeury")), ExitCode::usage, "did you mean \"query\"?");
+          "--task-set: unknown option of choice 'form'; did you mean format?");
+  refused(t.eval("cloze", file, with("shots=1")), ExitCode::usage,
+          "unknown option of cloze 'shots'; choose one of ");
+  refused(t.eval("choice", file, with("format=qeury")), ExitCode::usage, "did you mean query?");
   refused(t.eval("choice", file, with("shots=-1")), ExitCode::usage,
           "--task-set shots: expected an integer from 0 to 1000, found -1");
   refused(t.eval("choice", file, with("bos=no")), ExitCode::usage,
@@ -322,11 +323,12 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
   refused(t.eval("choice", file, with("file")), ExitCode::usage, "expected KEY=VALUE, found file");
   refused(t.eval("choice", file, with("file=\xff")), ExitCode::usage, "KEY=VALUE in UTF-8");
   refused(t.eval("choice", file, with("format=arc")), ExitCode::data, file + ":1: ");
-  refused(t.eval("cloze", file, output), ExitCode::data, file + ":1: text: expected a string");
+  refused(t.eval("cloze", file, output), ExitCode::data, file + ":1: text: missing (a string)");
   refused(t.eval("choice", file, with("tokenizer=" + t.path("text.txt"))), ExitCode::data,
           t.path("text.txt"));
   for (const Words& other : {Words{"--lengths", "8"}, Words{"--seed", "1"}}) {
-    refused(t.eval("choice", file, other), ExitCode::usage, other[0] + ": expected nothing");
+    refused(t.eval("choice", file, other), ExitCode::usage,
+            other[0] + ": expected no value: the examples of ");
   }
   std::vector<json> bad = kQuestions;
   bad[2]["gold"] = 2;
@@ -335,10 +337,10 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
           t.path("none"));
   // The other tasks need lengths.
   refused(run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint}, threads(1)),
-          ExitCode::usage, "eval: expected --lengths, found none");
+          ExitCode::usage, "eval: --lengths is required; bamtrain eval --help");
   refused(
       run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint, "--task", "copy"}, threads(1)),
-      ExitCode::usage, "eval: expected --lengths, found none");
+      ExitCode::usage, "eval: --lengths is required; bamtrain eval --help");
 
   std::filesystem::remove(t.text.tokenizer);
   refused(t.eval("choice", file, output), ExitCode::data,
@@ -352,7 +354,7 @@ TEST_CASE("a text longer than a learned table is refused, not cut") {
   const std::string file =
       t.write("a", {{{"text", "Every winter"}}, {{"text", words + "crossed"}}});
   t.check_refused(t.eval("cloze", file), ExitCode::config, "at most 64 positions");
-  t.check_refused(t.eval("cloze", file), ExitCode::config, "tokens, is that of " + file + ":2");
+  t.check_refused(t.eval("cloze", file), ExitCode::config, " tokens: " + file + ":2");
   CHECK(contains(t.printed("cloze", file, {"--samples", "1"}), ": last words, 1 example\n"));
 }
 

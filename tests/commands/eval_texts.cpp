@@ -102,7 +102,7 @@ TEST_CASE("a paper's protocol sets what no option does, says so and stands in th
   for (const Json& row : r["bins"]) check_row(row, chunks * 16);
   CHECK_FALSE(r.contains("windows"));
   CHECK(printed.find("protocol bam: --text packed --document-marks drop --protocols bins, windows "
-                     "that share no token\n") != std::string::npos);
+                     "that do not overlap\n") != std::string::npos);
   CHECK(printed.find("packed text of " + std::to_string(tokens) + " tokens\n") !=
         std::string::npos);
 
@@ -151,7 +151,7 @@ TEST_CASE("eval reads short documents whole, and writes losses by position") {
     check_row(r["short"][group], targets[group]);
     CHECK(r["short"][group]["documents"] == documents[group]);
   }
-  CHECK(printed.find("perplexity of whole documents, by how long they are\n") != std::string::npos);
+  CHECK(printed.find("perplexity of whole documents, by their length\n") != std::string::npos);
   r = e.result({"--lengths", "16,48", "--positions", "40", "--protocols", "last"});
   CHECK(r["positions"]["to"] == 40);
   CHECK(r["positions"]["step"] == 1);
@@ -191,7 +191,7 @@ TEST_CASE("eval names the results of several data sets") {
     CHECK_FALSE(alone.contains("sets"));
   }
   CHECK(e.result(with({"val=" + val}))["sets"].size() == 1);
-  const std::string rule = "--data: expected NAME=PATH with a name of its own for each of several";
+  const std::string rule = "--data: expected NAME=PATH with a unique name for each of several";
   e.check_refused(with({val, "other=" + other}), ExitCode::usage, rule + ", found " + val);
   e.check_refused(with({"a=" + val, "a=" + other}), ExitCode::usage, rule + ", found a=" + other);
   // All sets are opened before the first is read.
@@ -210,28 +210,29 @@ TEST_CASE("eval names the results of several data sets") {
 TEST_CASE("eval refuses what a text or a protocol does not take") {
   const Evaluated e;
   e.check_refused({"--protocol", "dpae"}, ExitCode::usage,
-                  "--protocol: expected one of bam, cable, dape, asentmax, found dpae; remedy: did "
-                  "you mean dape?");
-  e.check_refused({"--text", "pakced", "--lengths", "16"}, ExitCode::usage,
-                  "remedy: did you mean packed?");
+                  "--protocol: unknown value 'dpae' (known: bam, cable, dape, asentmax); did you "
+                  "mean dape?");
+  e.check_refused({"--text", "pakced", "--lengths", "16"}, ExitCode::usage, "did you mean packed?");
   e.check_refused({"--protocol", "dape", "--lengths", "48"}, ExitCode::usage,
-                  "--protocol dape: expected lengths whose number of windows the paper says: 128, "
-                  "256, ..., 8192, found 48; remedy: change --lengths, or say how many with");
+                  "--protocol dape: expected the lengths that the paper gives a number of windows "
+                  "for: 128, 256, ..., 8192, found 48; change --lengths, or give the number with");
   e.check_refused({"--protocol", "bam", "--lengths", "48"}, ExitCode::usage,
-                  "--document-end: expected the id that ends a document, which the text is to be "
-                  "without, found neither this option nor a manifest beside");
+                  "--document-end: expected the EOS id that ends a document, to drop it, found "
+                  "neither this option nor a manifest next to");
   e.check_refused({"--protocol", "bam", "--lengths", "48", "--document-end", "211"},
-                  ExitCode::usage, "--document-end: expected an id from 0 to 210, found 211");
+                  ExitCode::usage,
+                  "--document-end: expected an id of the model's vocabulary, from 0 to 210, found "
+                  "211");
   e.check_refused({"--protocol", "cable", "--lengths", "32", "--document-end", "2"},
                   ExitCode::usage, "or add --document-marks drop");
   e.check_refused({"--lengths", "32", "--document-marks", "drop"}, ExitCode::usage,
-                  "--document-marks: expected packed text, found --text documents");
+                  "--document-marks: applies to packed text, not to --text documents");
   e.check_refused({"--text", "short", "--lengths", "60", "--protocols", "last"}, ExitCode::usage,
-                  "--protocols: expected texts that are cut into windows, found --text short");
+                  "--protocols: applies to text that is cut into windows, not to --text short");
   e.check_refused({"--protocol", "cable"}, ExitCode::data, "expected a stream of at least 16385");
   e.check_refused({"--protocol", "asentmax"}, ExitCode::data,
                   "expected a document of at least 16385 tokens");
   e.check_refused({"--lengths", "16", "--positions", "8"}, ExitCode::usage, "--output");
   e.check_refused({"--lengths", "16", "--positions", "17", "--output", e.output}, ExitCode::usage,
-                  "--positions: expected 1 to the longest length, 16, found 17");
+                  "--positions: expected at most the longest length, 16, found 17");
 }

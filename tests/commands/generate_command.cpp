@@ -140,7 +140,7 @@ TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
   named.insert(named.end(), {"--tokenizer", w.path("away/elsewhere")});
   CHECK(t.text_of(named) == text);
   named.back() = w.path("data/a.model");
-  t.check_refused(named, ExitCode::data, "expected the tokenizer that the model was trained with");
+  t.check_refused(named, ExitCode::data, "expected the model's tokenizer");
   named.back() = w.path("none.model");
   t.check_refused(named, ExitCode::io, "none.model");
   named.back() = w.path("text.txt");
@@ -190,14 +190,15 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
   refused({"--min-p", "-0.1"}, ExitCode::usage, "--min-p: expected a number from 0 to 1");
   refused({"--top-k", "-1"}, ExitCode::usage, "--top-k: expected an integer from 0 to");
   refused({"--max-tokens", "0"}, ExitCode::usage, "--max-tokens");
-  refused({"--stop", ""}, ExitCode::usage, "--stop: expected text");
-  refused({"--stop", "\xFF"}, ExitCode::usage, "--stop: expected text");
-  refused({"--precision", "tf32"}, ExitCode::usage, "--precision: expected one of fp32, bf16");
-  refused({"--set", "seed=3"}, ExitCode::usage, "keys of model.attention.prior");
+  refused({"--stop", ""}, ExitCode::usage, "--stop: empty text; give text");
+  refused({"--stop", "\xFF"}, ExitCode::usage, "--stop: not valid UTF-8; give text");
+  refused({"--precision", "tf32"}, ExitCode::usage,
+          "--precision: unknown value 'tf32'; choose one of fp32, bf16");
+  refused({"--set", "seed=3"}, ExitCode::usage, "only model.attention.prior");
   refused({"--set", "model.attention.prior=rope"}, ExitCode::config, "the parameters of bam");
   refused({"--prompt-file", "x"}, ExitCode::usage, "--prompt");
   refused({"--max-tokens", "9000000000000000000"}, ExitCode::usage, "--max-tokens");
-  t.check_refused({"--prompt", "a\xFF"}, ExitCode::data, "--prompt: expected text in UTF-8");
+  t.check_refused({"--prompt", "a\xFF"}, ExitCode::data, "--prompt: not valid UTF-8");
   t.check_refused({"--prompt-file", "/none/prompt"}, ExitCode::io, "/none/prompt");
   t.check_refused({"--prompt-file", "/tmp"}, ExitCode::io, "/tmp");
   Words absent = t.command({"--prompt", "Her"});
@@ -213,8 +214,9 @@ TEST_CASE("generate refuses a text longer than a learned table, by name") {
   const WritingText t("learned");
   const std::string prompt = "Her brother";
   CHECK_FALSE(t.text_of({"--prompt", prompt, "--max-tokens", "10"}).empty());
-  t.check_refused({"--prompt", prompt, "--max-tokens", "100"}, ExitCode::usage,
-                  "--max-tokens: expected at most 64 positions, the learned table, found 1");
+  t.check_refused(
+      {"--prompt", prompt, "--max-tokens", "100"}, ExitCode::usage,
+      "--max-tokens: expected at most 64 positions, the size of the learned table, found 1");
 }
 
 TEST_CASE("generate refuses a normalizer that needs a text's length, and takes its other form") {
@@ -222,10 +224,10 @@ TEST_CASE("generate refuses a normalizer that needs a text's length, and takes i
   nlohmann::json& attention = t.text.config["model"]["attention"];
   attention["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
   t.checkpoint = t.text.train(2, "sequence");
-  t.check_refused({"--prompt", "Her"}, ExitCode::config,
-                  "model.attention.normalizer.of: expected \"row\" with k \"n/2\": the length of a "
-                  "text that grows is not known, found \"sequence\"; remedy: --set "
-                  "model.attention.normalizer.of=row");
+  t.check_refused(
+      {"--prompt", "Her"}, ExitCode::config,
+      "model.attention.normalizer.of: expected \"row\" with k \"n/2\": incremental decoding does "
+      "not know the final length, found \"sequence\"; --set model.attention.normalizer.of=row");
   CHECK_FALSE(t.text_of({"--prompt", "Her", "--max-tokens", "4", "--set",
                          "model.attention.normalizer.of=row"})
                   .empty());
@@ -294,5 +296,5 @@ TEST_CASE("generate into a place that takes nothing is an error of files") {
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::io));
-  CHECK(contains(o.output, "bamtrain: standard output: expected"));
+  CHECK(contains(o.output, "bamtrain: standard output: write failed: No space left on device; "));
 }

@@ -56,7 +56,7 @@ TEST_CASE("an error that all ranks meet is printed once") {
   const Outcome o = run(mpirun_command(4, bamtrain_command(config)), threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(code));
-  CHECK(occurrences(o.output, "remedy: ") == 1);
+  CHECK(occurrences(o.output, "bamtrain: ") == 1);
   CHECK(occurrences(o.output, "bamtrain: rank 0: ") == 1);
   CHECK(o.output.find(text) != std::string::npos);
   CHECK(o.output.find("before the first step") == std::string::npos);
@@ -78,7 +78,7 @@ TEST_CASE("an error that one rank meets is printed, with its rank") {
       threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::data));
-  CHECK(occurrences(o.output, "remedy: ") == 1);
+  CHECK(occurrences(o.output, "bamtrain: ") == 1);
   CHECK(occurrences(o.output, "bamtrain: rank 2: " + w.path("shards2")) == 1);
   CHECK(o.output.find("before the first step") == std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
@@ -102,11 +102,11 @@ TEST_CASE("a dry run counts the messages between processes and the evaluation at
   // Batches of 8,192 tokens. Per token: 928 numbers for the one stored layer and around it, and 211
   // logits.
   c["eval"] = {{"lengths", {8, 32}}};
-  const double evaluation = mebibytes(dry_run(1), "after it: evaluation");
+  const double evaluation = mebibytes(dry_run(1), "final evaluation");
   const double activations = 8192.0 * 4 * (928 + 211) / (1 << 20);
   CHECK(evaluation > activations);
   CHECK(evaluation < 2 * activations);
   // Two messages of 16 MiB in flight.
-  if (have_mpi()) CHECK(mebibytes(dry_run(2), "beside it: messages") == 32);
+  if (have_mpi()) CHECK(mebibytes(dry_run(2), "+ communication buffers") == 32);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }

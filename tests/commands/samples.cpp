@@ -126,7 +126,7 @@ TEST_CASE("samples that cannot be written are refused before the first step") {
   refused({{"max_tokens", 0}}, ExitCode::config, "sample.max_tokens");
   refused({{"prompts", {"a", "a"}}}, ExitCode::config, "sample.prompts");
   refused({{"prompts", nlohmann::json::array()}, {"every", 2}}, ExitCode::config,
-          "sample.prompts: expected a prompt, which sample.every");
+          "sample.prompts: expected a prompt, since sample.every");
   refused({{"tokenizer", text.w.path("text.txt")}}, ExitCode::data, "a SentencePiece model");
   std::filesystem::create_directory(text.w.path("far"));
   std::filesystem::rename(text.tokenizer, text.w.path("far/away"));
@@ -189,5 +189,5 @@ TEST_CASE("a dry run tells the memory that samples take") {
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == 0);
-  CHECK(contains(o.output, "beside it: samples"));
+  CHECK(contains(o.output, "+ samples"));
 }

@@ -40,8 +40,8 @@ TEST_CASE("output that finds no place is an error of files") {
     const Outcome o = run_into("/dev/full", arguments);
     INFO(arguments << "\n" << o.output);
     CHECK(o.code == static_cast<int>(ExitCode::io));
-    CHECK(o.output.find("bamtrain: standard output: expected") != std::string::npos);
-    CHECK(o.output.find("remedy") != std::string::npos);
+    CHECK(o.output.find("bamtrain: standard output: write failed") != std::string::npos);
+    CHECK(o.output.find("; ") != std::string::npos);
   }
   const Outcome schema = run_into(w.path("schema.json"), "--print-schema");
   CHECK(schema.code == 0);
@@ -78,7 +78,7 @@ TEST_CASE("progress that finds no place is said once, and the run goes on") {
   const Outcome o = run_into("/dev/full", "--config " + write_config(w, "run.json", small_run(w)));
   INFO(o.output);
   CHECK(o.code == 0);
-  const std::string said = "standard output takes no more (No space left on device)";
+  const std::string said = "standard output: write failed (No space left on device)";
   REQUIRE(o.output.find(said) != std::string::npos);
   CHECK(o.output.find(said, o.output.find(said) + 1) == std::string::npos);
   CHECK(std::filesystem::exists(w.path("out/checkpoint-00000008")));
@@ -163,7 +163,8 @@ TEST_CASE("notes that find no place change neither the result nor the exit code"
                            " --lengths 16 --max-tokens 64 --set model.attention.prior.theta=500";
   const Outcome heard = run_into(w.path("heard"), eval);
   REQUIRE(heard.code == 0);
-  REQUIRE(heard.output.find("not as trained: model.attention.prior.theta") != std::string::npos);
+  REQUIRE(heard.output.find("changed since training: model.attention.prior.theta") !=
+          std::string::npos);
   for (const std::string nowhere : {" 2> /dev/full", " 2>&-"}) {
     CHECK(run_into(w.path("unheard") + nowhere, eval).code == 0);
     CHECK(read_text(w.path("unheard")) == read_text(w.path("heard")));

@@ -106,22 +106,22 @@ TEST_CASE("what is no evaluation of a task is refused, by the number of its entr
         {"run.json: eval.tasks[1]:", "a task, {\"task\": NAME", "name the task"});
   }
   check_mentions(entry_refusal(R"({"task": "copi"})"),
-                 {"eval.tasks[0].task", "did you mean \"copy\"?"});
+                 {"eval.tasks[0].task", "did you mean copy?"});
   check_mentions(entry_refusal(R"({"task": 3})"), {"eval.tasks[0].task", "string"});
   check_mentions(entry_refusal(R"({"task": "copy", "length": [5, 9]})"),
-                 {"eval.tasks[0].length:", "a range that is drawn from", "write \"lengths\""});
+                 {"eval.tasks[0].length:", "length is a training range", "write \"lengths\""});
   check_mentions(entry_refusal(R"({"task": "copy", "sample": 5})"),
                  {"eval.tasks[0].sample:", "unknown key", "did you mean", "samples"});
   check_mentions(entry_refusal(R"({"task": "copy", "ignore": "dense"})"),
                  {"eval.tasks[0].ignore:", "unknown key", "lengths", "every"});
   check_mentions(entry_refusal(R"({"task": "copy", "weight": 1})"), {"eval.tasks[0].weight:"});
   check_mentions(entry_refusal(R"({"task": "flip_flop", "ignore": "dens"})"),
-                 {"eval.tasks[0].ignore", "did you mean \"dense\"?"});
+                 {"eval.tasks[0].ignore", "did you mean dense?"});
 }
 
 TEST_CASE("members of an evaluation have types and limits") {
   check_mentions(entry_refusal(R"({"task": "copy", "lengths": []})"),
-                 {"eval.tasks[0].lengths:", "at least one length", "leave lengths out"});
+                 {"eval.tasks[0].lengths: empty list", "leave lengths out"});
   check_mentions(entry_refusal(R"({"task": "copy", "lengths": [5, 9, 5]})"),
                  {"eval.tasks[0].lengths"});
   check_mentions(entry_refusal(R"({"task": "copy", "lengths": [5, 0]})"),
@@ -222,8 +222,8 @@ TEST_CASE("an entry of texts names what it cannot be asked") {
 TEST_CASE("results of two entries have different names") {
   const json copy = entry_of("");
   check_mentions(message(config_with(json::array({copy, copy})).dump()),
-                 {"eval.tasks[1].name:", "a name that eval.tasks[0] has not", "\"copy\"",
-                  "give one of them another name"});
+                 {"eval.tasks[1].name:", "a name other than that of eval.tasks[0]", "\"copy\"",
+                  "rename one of them"});
   // This holds for different tasks too, if they share a length.
   json other = {{"task", "reverse"}, {"lengths", {7, 8}}, {"name", "copy"}};
   check_mentions(message(config_with(json::array({copy, other})).dump()), {"eval.tasks[1].name:"});
@@ -243,7 +243,7 @@ TEST_CASE("results of two entries have different names") {
     check_mentions(
         message(config_with(json::array({entry_of(R"(, "name": ")" + std::string(name) + "\"")}))
                     .dump()),
-        {"eval.tasks[0].name:", "perplexity at eval.lengths", name});
+        {"eval.tasks[0].name:", "perplexity results at eval.lengths", name});
   }
 }
 
@@ -251,7 +251,8 @@ TEST_CASE("what the model could not be measured on is refused") {
   json c = config_with(json::array({entry_of("")}));
   c["model"]["vocab"] = 36;
   check_mentions(message(c.dump()), {"model.vocab", "at least the 37 ids of \"copy\"", "36"});
-  check_mentions(entry_refusal(R"({"task": "even_pairs"})"), {"eval.tasks[0]", "read all others"});
+  check_mentions(entry_refusal(R"({"task": "even_pairs"})"),
+                 {"eval.tasks[0]", "which is bidirectional"});
   // Length 8: 8 tokens, their copy and two special tokens, the last of which is not an input.
   const auto with_attention = [](const char* attention) {
     json c = config_with(json::array({entry_of("")}));
@@ -271,8 +272,8 @@ TEST_CASE("what the model could not be measured on is refused") {
   CHECK(message(c.dump()).empty());
   c = with_attention(
       R"({"prior": {"name": "nope"}, "scale": {"name": "by_length", "lengths": 17}})");
-  check_mentions(message(c.dump()),
-                 {"eval.tasks[0].lengths:", "at most 17 keys", "\"by_length\" scale"});
+  check_mentions(message(c.dump()), {"eval.tasks[0].lengths:", "at most 17 visible keys per row",
+                                     "\"by_length\" scale"});
   c["model"]["attention"]["scale"]["lengths"] = 18;
   CHECK(message(c.dump()).empty());
   c["model"]["attention"]["scale"]["lengths"] = 17;
@@ -302,20 +303,21 @@ TEST_CASE("the best checkpoint is chosen by what is measured while the run train
   };
   check_mentions(refused(measured(), "flip@9/exact_matches"),
                  {"checkpoint.best.metric:", "one of validation/loss, flip@6/loss",
-                  "did you mean \"flip@9/exact_match\"?"});
+                  "did you mean flip@9/exact_match?"});
   check_mentions(refused(measured(), "copy@8/loss"),
                  {"checkpoint.best.metric:", "\"copy@8/loss\""});
   check_mentions(refused(measured(), "validation/accuracy"), {"checkpoint.best.metric:"});
   check_mentions(refused(measured(), "loss"), {"checkpoint.best.metric:"});
-  check_mentions(refused(json::parse(kValid), "validation/loss"),
-                 {"checkpoint.best.metric:", "a run with data.val, or with eval.tasks"});
+  check_mentions(
+      refused(json::parse(kValid), "validation/loss"),
+      {"checkpoint.best.metric:", "a metric measured while training: data.val, or eval.tasks"});
   json task = measured();
   task["data"]["val"] = {{"task", "copy"}, {"length", {2, 3}}};
   CHECK(refused(task, "validation/accuracy").empty());
   check_mentions(refused(measured(), ""), {});
   json c = measured();
   c["checkpoint"]["best"] = {{"metric", "flip@6/loss"}, {"mode", "mix"}};
-  check_mentions(message(c.dump()), {"checkpoint.best.mode", "did you mean \"min\"?"});
+  check_mentions(message(c.dump()), {"checkpoint.best.mode", "did you mean min?"});
 }
 
 TEST_CASE("a run has results of validation, of its tasks and of perplexity against length") {

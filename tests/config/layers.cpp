@@ -65,18 +65,18 @@ TEST_CASE("a list whose length does not divide the layers is refused") {
                  {"run.json: model.attention.prior:", "a divisor of model.layers = 4", "found 3",
                   "give 2 or 4 priors"});
   check_mentions(message(with_prior("[]")),
-                 {"run.json: model.attention.prior:", "at least one prior"});
+                 {"run.json: model.attention.prior:", "empty list; name a prior"});
   check_mentions(message(with_prior(kPair), {"model.layers=5"}),
                  {"model.attention.prior:", "model.layers = 5"});
 }
 
 TEST_CASE("an entry of a list is named in what is wrong with it") {
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "ropes"}])")),
-                 {"run.json: model.attention.prior[1].name:", "did you mean \"rope\"?"});
+                 {"run.json: model.attention.prior[1].name:", "did you mean rope?"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"theta": 3}])")),
-                 {"run.json: model.attention.prior[1].name:", "no such key"});
+                 {"run.json: model.attention.prior[1].name:", "missing (one of \"nope\""});
   check_mentions(message(with_prior(R"(["nope", "ropes"])")),
-                 {"run.json: model.attention.prior[1].name:", "did you mean \"rope\"?"});
+                 {"run.json: model.attention.prior[1].name:", "did you mean rope?"});
   check_mentions(message(with_prior(R"([3, "rope"])")),
                  {"run.json: model.attention.prior[0]:", "an object with a name"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "theta": 0}])")),
@@ -123,7 +123,7 @@ TEST_CASE("layers share parameters within one prior of a list, not between two")
   CHECK(message(with_prior(R"([{"name": "t5"}, {"name": "t5", "share": false}])")).empty());
   check_mentions(message(with_prior(R"([{"name": "bam", "share": true, "init": "laplace"},
                              {"name": "bam", "share": true}])")),
-                 {"run.json: model.attention.prior[1]:", "share theta_alpha",
+                 {"run.json: model.attention.prior[1]:", "no second prior that shares theta_alpha",
                   "model.attention.prior[0]", "set share to false"});
 }
 
@@ -143,9 +143,9 @@ TEST_CASE("an override replaces a list whole, by objects or by bare names") {
   const auto objects = read_with_prior(
       R"({"name": "nope"})", {"model.attention.prior=[{\"name\":\"rope\",\"theta\":7},\"nope\"]"});
   CHECK(objects.model.attention.prior.of(2).options.number("theta") == 7.0);
-  check_mentions(message(with_prior(kPair), {"model.attention.prior=[\"rope\",\"noope\"]"}),
-                 {"--set model.attention.prior=[",
-                  "model.attention.prior[1].name:", "did you mean \"nope\"?"});
+  check_mentions(
+      message(with_prior(kPair), {"model.attention.prior=[\"rope\",\"noope\"]"}),
+      {"--set model.attention.prior=[", "model.attention.prior[1].name:", "did you mean nope?"});
   check_mentions(message(with_prior(kPair), {"model.attention.prior=[\"learned\"]"}),
                  {"--set model.attention.prior=[", "model.attention.prior[0].name:"});
 }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ TEST_CASE("docs/config.md is the reference of today's schema") {
   REQUIRE(source != nullptr);
   std::ifstream in(std::string(source) + "/docs/config.md");
   const std::string page{std::istreambuf_iterator<char>(in), {}};
-  INFO("remedy: build/src/bamtrain help config > docs/config.md");
+  INFO("build/src/bamtrain help config > docs/config.md");
   CHECK(page == bamtrain::config_reference());
 }
 
@@ -156,4 +157,85 @@ TEST_CASE("docs/attention.md names the normalizers that take no scale, and no ot
     INFO(n.name);
     CHECK((refused.find("`" + n.name + "`") == std::string::npos) == traits_of(n.kind).takes_scale);
   }
+}
+
+namespace {
+
+/// The longest line that is of more than one word.
+size_t longest_line(const std::string& text) {
+  size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(' ');
+    if (line.find(' ', first) != std::string::npos) longest = std::max(longest, line.size());
+  }
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("every key and section has an entry of its own, within 80 columns") {
+  std::vector<std::string> keys;
+  find_keys(bamtrain::schema_json(), "", keys);
+  for (const std::string& key : keys) {
+    const std::string entry = bamtrain::config_entry(key);
+    INFO(entry);
+    CHECK(entry.starts_with("- `" + key + "` ("));
+    CHECK(longest_line(entry) <= 80);
+  }
+  for (const std::string& path : bamtrain::config_paths()) {
+    INFO(path);
+    CHECK_FALSE(bamtrain::config_entry(path).empty());
+  }
+}
+
+TEST_CASE("the entry of a section has its keys and sections, and no others") {
+  const std::string entry = bamtrain::config_entry("model.norm");
+  CHECK(
+      entry.starts_with("## model.norm: normalization layers\n\n"
+                        "    \"model\": {\"norm\": {\"kind\": \"layernorm\", \"eps\": 1e-5}}\n\n"
+                        "- `model.norm.kind` ("));
+  CHECK(entry.find("- `model.norm.eps` (") != std::string::npos);
+  CHECK(entry.find("model.mlp") == std::string::npos);
+  const std::string model = bamtrain::config_entry("model");
+  CHECK(model.find("\n## model.mlp: ") != std::string::npos);
+  CHECK(model.find("optimizer.") == std::string::npos);
+}
+
+TEST_CASE("the entry of a mechanism's option names the mechanisms that have it") {
+  const std::string entry = bamtrain::config_entry("model.attention.prior.theta");
+  CHECK(entry.starts_with("With rope:\n- `model.attention.prior.theta` (number;"));
+  CHECK(entry.find("With rope_local:\n") != std::string::npos);
+  CHECK(entry.find("alibi") == std::string::npos);
+  CHECK(bamtrain::config_entry("eval.tasks.every").starts_with("- `eval.tasks[...].every` ("));
+  for (const char* unknown : {"", "model.widht", "model.attention.prior.thet", "model.width.x",
+                              "model.attention.prior.theta.x", "foo"}) {
+    INFO(unknown);
+    CHECK(bamtrain::config_entry(unknown).empty());
+  }
+}
+
+TEST_CASE("every mechanism and task has a page, which says how to choose it, within 80 columns") {
+  for (const std::string& name : bamtrain::mechanism_names()) {
+    const std::string page = bamtrain::mechanism_page(name);
+    INFO(page);
+    CHECK(page.starts_with("# " + name + ": "));
+    CHECK(page.find("=" + name + ",") != std::string::npos);
+    CHECK(longest_line(page) <= 80);
+  }
+  for (const std::string& name : bamtrain::every_task_name()) {
+    const std::string page = bamtrain::mechanism_page(name);
+    INFO(page);
+    CHECK(page.starts_with("# " + name + ": task "));
+    CHECK(longest_line(page) <= 80);
+  }
+  const std::string rope = bamtrain::mechanism_page("rope");
+  CHECK(rope.find("- `theta` (number;") != std::string::npos);
+  CHECK(rope.find("default `10000.0`") != std::string::npos);
+  CHECK(bamtrain::mechanism_page("nope").find("It has no options.") != std::string::npos);
+  // One that is trained, and one on text.
+  const std::string passkey = bamtrain::mechanism_page("passkey");
+  CHECK(passkey.find("# passkey: task to train on\n") != std::string::npos);
+  CHECK(passkey.find("\n# passkey: task on text, to measure\n") != std::string::npos);
+  CHECK(bamtrain::mechanism_page("ropes").empty());
 }

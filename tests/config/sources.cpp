@@ -56,22 +56,21 @@ TEST_CASE(
     return sources_message(R"([{"path":"a","weight":)" + a + R"(},{"path":"b","weight":)" + a +
                            R"(},{"task":"copy","length":[4,4],"weight":)" + b + "}]");
   };
-  check_mentions(with("1e308", "1e308"),
-                 {"data.train: expected weights of shards with a sum below"});
+  check_mentions(with("1e308", "1e308"), {"data.train: expected shard weights with a sum below"});
   check_mentions(with("1", "1e-12"),
                  {"data.train[2].weight", "at least 1e-12 of the sum of the shards' weights"});
   CHECK(with("0.5", "1e-12").find("weight") == std::string::npos);
 }
 
 TEST_CASE("lists that name no sources are refused") {
-  check_mentions(sources_message("[]"), {"data.train:", "at least one source"});
+  check_mentions(sources_message("[]"), {"data.train:", "empty list; write the path"});
   check_mentions(sources_message(R"(["a"])"),
-                 {"data.train[0]", "path, or task, and weight", "\"a\""});
-  check_mentions(sources_message(R"([{"path":"a"}])"), {"data.train[0]", "none named weight"});
-  check_mentions(sources_message(R"([{"weight":1}])"), {"data.train[0]", "none named path"});
+                 {"data.train[0]", "path (or task) and weight", "\"a\""});
+  check_mentions(sources_message(R"([{"path":"a"}])"), {"data.train[0]", "found no weight"});
+  check_mentions(sources_message(R"([{"weight":1}])"), {"data.train[0]", "found no path"});
   for (const char* entry :
        {R"([{"path":"a","weight":1,"wieght":2}])", R"([{"path":"a","wieght":2}])"}) {
-    check_mentions(sources_message(entry), {"data.train[0]", "found one named \"wieght\""});
+    check_mentions(sources_message(entry), {"data.train[0]", "found the unknown key \"wieght\""});
   }
   check_mentions(sources_message(R"([{"path":"","weight":1}])"),
                  {"data.train[0].path", "non-empty"});

@@ -53,7 +53,7 @@ TEST_CASE("what cannot be appended to is named, with the reason") {
     return text.find(part) != std::string::npos;
   };
   CHECK(mentions(error_of(ExitCode::io, [] { AppendFile("/nowhere/at/all", 0); }),
-                 "/nowhere/at/all: expected a file that can be written, found No such file"));
+                 "/nowhere/at/all: cannot write: No such file"));
   CHECK(
       mentions(error_of(ExitCode::io, [] { AppendFile("/dev/full", 0); }), "/dev/full: expected "));
 }
@@ -145,8 +145,8 @@ TEST_CASE("what is appended is synced with its folder's entry, and each step may
     g_operations.clear();
     const std::string message = error_of(ExitCode::io, append);
     INFO(message);
-    CHECK(message.find(all[n].second + ": expected ") == 0);
-    CHECK(message.find("found Input/output error") != std::string::npos);
+    CHECK(message.find(all[n].second + ": cannot ") == 0);
+    CHECK(message.find(": Input/output error; check ") != std::string::npos);
     CHECK(g_operations ==
           std::vector<Operation>(all.begin(), all.begin() + static_cast<int>(n) + 1));
   }
@@ -160,9 +160,7 @@ TEST_CASE("a pipe is no file to append to, whether somebody reads it or not") {
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   const auto refused = [&] {
     CHECK(error_of(ExitCode::io, [&] { open_to_append(path, "remove it"); }) ==
-          path +
-              ": expected a file that can be written, found a pipe, a device or a socket; "
-              "remedy: remove it");
+          path + ": expected a regular file, found a pipe, a device or a socket; remove it");
   };
   refused();
   const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);

@@ -146,7 +146,7 @@ TEST_CASE("the error of a single cluster is unknown, and clusters without values
 }
 
 TEST_CASE("an error in a line of text") {
-  CHECK(plus_minus(0.01234, 4) == " +- 0.0123");
-  CHECK(plus_minus(2.0, 2) == " +- 2.00");
+  CHECK(plus_minus(0.01234, 4) == " ± 0.0123");
+  CHECK(plus_minus(2.0, 2) == " ± 2.00");
   CHECK(plus_minus(std::nullopt, 2).empty());
 }

@@ -113,7 +113,7 @@ TEST_CASE("a process may use what the machine has, or its own limit where that i
   const MemoryLimit limited = memory_limit();
   REQUIRE(setrlimit(RLIMIT_AS, &own) == 0);
   CHECK(limited.bytes == before.bytes / 2);
-  CHECK(limited.source == std::string("the limit of this process"));
+  CHECK(limited.source == std::string("process limit"));
 }
 
 TEST_CASE("a plan that does not fit is refused") {

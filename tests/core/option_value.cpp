@@ -55,9 +55,9 @@ TEST_CASE("an integer is read whole and in its range, or refused") {
     CHECK(refused.message.find("expected an integer from -3 to 1048576, found ") !=
           std::string::npos);
   }
-  CHECK(read("").message.find("found nothing; remedy: write a whole number") != std::string::npos);
-  CHECK(read("1e3").message.find("found 1e3; remedy: write a whole number") != std::string::npos);
-  CHECK(read("99999999999999999999").message.find("choose one within these limits") !=
+  CHECK(read("").message.find("found an empty text; write a whole number") != std::string::npos);
+  CHECK(read("1e3").message.find("found 1e3; write a whole number") != std::string::npos);
+  CHECK(read("99999999999999999999").message.find("found 99999999999999999999") !=
         std::string::npos);
   const auto any = parsed<uint64_t>("9223372036854775807",
                                     [](CLI::Option* o) { take_integers(o, 0, INT64_MAX); });
@@ -119,10 +119,10 @@ TEST_CASE("a word is one of those listed, and the number of an enumerator is non
   CHECK(read("green").value == Colour::green);
   for (const char* text : {"", "0", "7", "Red", "blue"}) {
     INFO(text);
-    CHECK(read(text).message.find("--option: expected one of red, green, found ") == 0);
+    CHECK(read(text).message.find("--option: unknown value '") == 0);
   }
   CHECK(read("gren").message.find("did you mean green?") != std::string::npos);
-  CHECK(read("blue").message.find("remedy: use one of them") != std::string::npos);
+  CHECK(read("blue").message.find("choose one of red, green") != std::string::npos);
   const auto word = parsed<std::string>("txt", [](CLI::Option* o) { take_words(o, {"txt", "x"}); });
   CHECK(word.value == "txt");
 }

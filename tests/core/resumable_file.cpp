@@ -53,7 +53,7 @@ TEST_CASE("a file that another process has cut is an error where it is read, not
   file.append("abcdef", 6);
   std::filesystem::resize_file(folder.file("a"), 3);
   char part[6];
-  CHECK(contains(error_of(ExitCode::io, [&] { file.read(0, part, 6); }), "to be read back"));
+  CHECK(contains(error_of(ExitCode::io, [&] { file.read(0, part, 6); }), "read back"));
 }
 
 TEST_CASE("each operation that the system refuses is an io error with its reason") {

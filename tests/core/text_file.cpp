@@ -51,15 +51,15 @@ TEST_CASE("gzip that is cut or damaged is refused by its path, and so is what is
   const auto refused = [&](const std::string& bytes) {
     write_bytes(path, bytes);
     CHECK(contains(error_of(ExitCode::data, [&] { open_text_file(path, ""); }),
-                   path + ": expected intact gzip data"));
+                   path + ": damaged gzip data"));
   };
   for (size_t keep = 2; keep < kCompressed.size(); ++keep) refused(kCompressed.substr(0, keep));
   std::string flipped = kCompressed;
   flipped[flipped.size() - 6] ^= 1;  // in the checksum
   refused(flipped);
   refused(kCompressed + "more");
-  CHECK(contains(error_of(ExitCode::io, [&] { open_text_file(folder.file("no"), "look"); }),
-                 "remedy: look"));
+  CHECK(
+      contains(error_of(ExitCode::io, [&] { open_text_file(folder.file("no"), "look"); }), "look"));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::string path_refusal(const std::string& path) {
 TEST_CASE("a path that a shell was to replace is refused with what it is") {
   for (const char* path : {"~", "~/runs", "~user/runs"}) {
     INFO(path);
-    CHECK(path_refusal(path).find("which only a shell replaces, found \"" + std::string(path)) !=
+    CHECK(path_refusal(path).find("which only a shell expands, found \"" + std::string(path)) !=
           std::string::npos);
   }
   for (const char* path : {"$HOME/runs", "out/${NAME}", "out/$(date)", "a$$_b", "out/run-$SEED"}) {
@@ -33,7 +33,7 @@ TEST_CASE("a path that a shell was to replace is refused with what it is") {
   CHECK(path_refusal("out/run-$SEED/a").find("in place of $SEED/a") != std::string::npos);
   for (const char* path : {"s3://bucket/runs", "gs://b", "file:///tmp/x", "hdfs+x.y-z://h"}) {
     INFO(path);
-    CHECK(path_refusal(path).find("no URL") != std::string::npos);
+    CHECK(path_refusal(path).find("not a URL") != std::string::npos);
   }
 }
 

@@ -55,10 +55,9 @@ TEST_CASE("a plan that does not fit is told what there is, and never less than n
     return said;
   };
   CHECK(refusal(1024, 512).empty());
-  CHECK(
-      refusal(1024, 513).find("expected at most 512 MiB, of the 1024 that the device has free 512 "
-                              "being for its libraries, found 513 MiB") != std::string::npos);
-  CHECK(refusal(200, 1).find("expected at most 0 MiB, of the 200") != std::string::npos);
+  CHECK(refusal(1024, 513).find("expected at most 512 MiB (1024 MiB free, 512 MiB reserved for "
+                                "CUDA libraries), found 513 MiB") != std::string::npos);
+  CHECK(refusal(200, 1).find("expected at most 0 MiB (200 MiB free, ") != std::string::npos);
   CHECK(refusal(200, 1).find("end the programs") != std::string::npos);
 }
 
@@ -110,7 +109,7 @@ TEST_CASE("a dry run for a GPU that is not here tells its memory, and of time no
   });
   INFO(told);
   CHECK(told.find("memory of one process\r\n  activations ") != std::string::npos);
-  CHECK(told.find("  not known                    no GPU here to measure\r\n") !=
+  CHECK(told.find("  unknown                      no GPU here to measure\r\n") !=
         std::string::npos);
   CHECK(told.find("FLOP/s") == std::string::npos);
   CHECK(told.ends_with("ended well\r\n"));

@@ -123,7 +123,7 @@ std::string file_refusal(const std::string& name, const std::string& bytes, F&& 
   write_bytes(path, bytes);
   const std::string message = error_of(ExitCode::data, [&] { read(path); });
   CHECK(contains(message, path));
-  CHECK(contains(message, "remedy"));
+  CHECK(contains(message, "; "));
   return message;
 }
 

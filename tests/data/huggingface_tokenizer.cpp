@@ -58,13 +58,13 @@ TEST_CASE("a tokenizer.json that asks for what is not done is refused by that na
     (*f)["model"]["vocab"].erase("!");
     (*f)["model"]["merges"] = Json::array();
   });
-  refused("an id of its own", [](Json* f) { (*f)["model"]["vocab"]["!"] = 5; });
+  refused("a unique id", [](Json* f) { (*f)["model"]["vocab"]["!"] = 5; });
   refused("tokens of the vocabulary", [](Json* f) {
     (*f)["model"]["merges"][3] = {"nowhere", "x"};
   });
   refused("a pair of tokens", [](Json* f) { (*f)["model"]["merges"][3] = "one"; });
   // A repeated merge: once as a pair, once as a string.
-  refused("merges: 300: expected each merge once, found \"h e\" for the second time", [](Json* f) {
+  refused("merges: 300: expected each merge once, found \"h e\" twice", [](Json* f) {
     f->at("model").at("merges").at(300) = Json::array({"h", "e"});
   });
   refused("expected each merge once", [](Json* f) {
@@ -74,15 +74,15 @@ TEST_CASE("a tokenizer.json that asks for what is not done is refused by that na
   const auto added = [](int id, const std::string& content) {
     return Json{{"id", id}, {"content", content}, {"special", false}};
   };
-  refused("expected the id 600, which x-x has already, found 601", [&](Json* f) {
+  refused("expected the id 600 that x-x has, found 601", [&](Json* f) {
     (*f)["added_tokens"].push_back(added(600, "x-x"));
     (*f)["added_tokens"].push_back(added(601, "x-x"));
   });
-  refused("expected an id of its own, found 600, of x-x", [&](Json* f) {
+  refused("expected a unique id, found 600, the id of x-x", [&](Json* f) {
     (*f)["added_tokens"].push_back(added(600, "x-x"));
     (*f)["added_tokens"].push_back(added(600, "y-y"));
   });
-  refused("expected an id of its own, found 5, of %",
+  refused("expected a unique id, found 5, the id of %",
           [&](Json* f) { (*f)["added_tokens"].push_back(added(5, "x-x")); });
   refused("String: expected a text", [](Json* f) {
     (*f)["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {{"String", ""}};

@@ -141,9 +141,9 @@ TEST_CASE("sources of different tokenizers or document starts are refused by nam
   CHECK(contains(tokenizers, b.path()));
   CHECK(contains(tokenizers, "sha256 " + std::string(64, 'b')));
   write(b, 'a', 2);
-  CHECK(contains(message(), "documents that begin with that of " + a.path() + " (id 1)"));
+  CHECK(contains(message(), "the document start of " + a.path() + " (id 1)"));
   write(b, 'a', std::nullopt);
-  CHECK(contains(message(), "found none"));
+  CHECK(contains(message(), "found no id"));
   // Shards without a manifest are not compared.
   write(b, 'a', 1);
   const TemporaryFolder plain;

@@ -169,7 +169,7 @@ TEST_CASE("a missing shard, and what is no file, are named") {
 
 TEST_CASE("each way a shard can be bad has its own message") {
   const std::string good = shard_bytes({1, 2, 3});
-  CHECK(contains(shard_refusal(""), "an empty file"));
+  CHECK(contains(shard_refusal(""), "empty file"));
   CHECK(contains(shard_refusal(good.substr(0, 100)), "truncated file of 100 bytes"));
   CHECK(contains(shard_refusal(good.substr(0, 1023)), "truncated file of 1023 bytes"));
   CHECK(contains(shard_refusal(good.substr(0, 1024)), "truncated, 6 bytes missing"));
@@ -267,7 +267,7 @@ TEST_CASE("a shard that was cut, grew or was written over while it was open is r
   std::string found;
   const auto resize = [&](int64_t bytes) {
     std::filesystem::resize_file(path, static_cast<uintmax_t>(bytes));
-    found = "expected " + std::to_string(whole) + " bytes, as when it was opened, found " +
+    found = "expected " + std::to_string(whole) + " bytes, as when opened, found " +
             std::to_string(bytes) + " bytes";
   };
   SECTION("between pages") { resize(8192); }
@@ -280,7 +280,7 @@ TEST_CASE("a shard that was cut, grew or was written over while it was open is r
     file.write("\0\0", 2);
     file.close();
     REQUIRE(file);
-    found = "one that was written to since";
+    found = "modified since it was opened";
   }
   std::vector<int32_t> out(10000);
   // Ranges whose tokens are still there, and ranges whose tokens are not.

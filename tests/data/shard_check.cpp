@@ -90,8 +90,8 @@ TEST_CASE("one byte that is another is found, by file, both digests and what to 
   });
   ShardCheck check({set}, 0, 1, 0);
   const std::string message = outcome(check);
-  CHECK(contains(message, path + ": expected a file of SHA-256 " + before));
-  CHECK(contains(message, "found SHA-256 " + sha256_file(path)));
+  CHECK(contains(message, path + ": expected SHA-256 " + before));
+  CHECK(contains(message, "found " + sha256_file(path)));
   CHECK(contains(message, "bamdata verify"));
   CHECK_FALSE(check.passed());
 }
@@ -102,8 +102,7 @@ TEST_CASE("a shard that changes is found as by who reads tokens") {
   std::filesystem::resize_file(folder.file("a.bin"), 5000);
   ShardCheck check({set}, 0, 1, 0);
   const std::string message = outcome(check);
-  CHECK(
-      contains(message, folder.file("a.bin") + ": expected 1401024 bytes, as when it was opened"));
+  CHECK(contains(message, folder.file("a.bin") + ": expected 1401024 bytes, as when opened"));
   CHECK(contains(message, "found 5000 bytes"));
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("a folder is its *.bin in the order of their names, a pattern is what 
 TEST_CASE("a path without shards is named") {
   const TemporaryFolder folder;
   CHECK(contains(error_of(ExitCode::data, [&] { ShardSet::open(folder.path(), kVocab); }),
-                 folder.path() + ": expected token shards, found a folder without *.bin"));
+                 folder.path() + ": no token shards (*.bin) in the folder"));
   for (const char* name : {"missing", "missing/*.bin", "*.bin", "[x"}) {
     const std::string path = folder.file(name);
     CHECK(contains(error_of(ExitCode::data, [&] { ShardSet::open(path, kVocab); }), path));
@@ -105,8 +105,8 @@ TEST_CASE("the manifest beside the shards is checked against them") {
   CHECK(set.document_start({}) == std::optional<int64_t>(1));
   CHECK(set.document_start(1) == std::optional<int64_t>(1));
   const std::string message = error_of(ExitCode::config, [&] { set.document_start(7); });
-  CHECK(contains(message, "data.document_start: expected 1, with which the documents of " +
-                              folder.path() + " begin by their manifest, found 7"));
+  CHECK(contains(message, "data.document_start: expected 1, as in the manifest of " +
+                              folder.path() + ", found 7"));
 
   const auto refusal = [&](const std::string& source, int64_t vocab = kVocab) {
     return error_of(ExitCode::data, [&] { ShardSet::open(source, vocab); });
@@ -125,15 +125,15 @@ TEST_CASE("the manifest beside the shards is checked against them") {
   }
   SECTION("a shard that it does not list") {
     write_manifest(path, manifest_of({{"a.bin", 30}}));
-    CHECK(contains(refusal(folder.path()), "an entry for b.bin"));
-    CHECK(contains(refusal(folder.file("b.bin")), "an entry for b.bin"));
+    CHECK(contains(refusal(folder.path()), "no entry for b.bin"));
+    CHECK(contains(refusal(folder.file("b.bin")), "no entry for b.bin"));
     CHECK(ShardSet::open(folder.file("a.bin"), kVocab).tokens() == 30);
   }
   SECTION("a shard that is gone") {
     std::filesystem::remove(folder.file("b.bin"));
     const std::string message = refusal(folder.path());
     CHECK(contains(message, path));
-    CHECK(contains(message, "b.bin in the folder"));
+    CHECK(contains(message, "b.bin is missing from the folder"));
     CHECK(ShardSet::open(folder.file("a.bin"), kVocab).tokens() == 30);  // opened alone
   }
   SECTION("a damaged one") {
@@ -147,8 +147,8 @@ TEST_CASE("where nothing says what begins a document, the first token of all is 
   const TemporaryFolder folder;
   write_shards(folder, {{}, {50256, 3}, {4}});
   CHECK(ShardSet::open(folder.path(), kVocab).document_start_remedy() ==
-        "--set data.document_start=50256, where a document begins as " + folder.file("b.bin") +
-            " does");
+        "--set data.document_start=50256, if documents begin with the first token of " +
+            folder.file("b.bin"));
   CHECK(ShardSet::open(folder.file("a.bin"), kVocab).document_start_remedy() ==
         "--set data.document_start=ID");
 }

@@ -134,7 +134,7 @@ TEST_CASE("a communicator destroyed by an unwinding error ends all processes") {
   const Outcome outcome = mpirun(2, "unwind");
   INFO(outcome.output);
   CHECK(outcome.exit_code == 1);
-  CHECK(outcome.says("rank 1 ends by an error"));
+  CHECK(outcome.says("rank 1 failed and stops the run"));
   CHECK_FALSE(outcome.says("passed the barrier"));
 }
 

@@ -57,7 +57,8 @@ TEST_CASE("DAPE: the last min(256, length) tokens of 20 batches") {
   CHECK(paper_protocol("dape", 512, {1024, 8192}, false).request.counts == Numbers{2560, 160});
   CHECK(paper_protocol("dape", 512, {16384}, true).request.counts.empty());
   CHECK(protocol_refusal("dape", 512, {1024, 16384})
-            .find("--protocol dape: expected lengths whose number ") != std::string::npos);
+            .find("--protocol dape: expected the lengths that the paper gives a number of windows "
+                  "for") != std::string::npos);
   CHECK(protocol_refusal("dape", 16384, {}).find("give --lengths") != std::string::npos);
 }
 

@@ -294,10 +294,11 @@ TEST_CASE("what a text has not is refused before anything is read") {
   r.counts = {};
   r.last_tokens = 9;
   has(request_refusal(f, r, ExitCode::usage),
-      "--last-tokens: expected 1 to the shortest length, 8");
+      "--last-tokens: expected at most the shortest length, 8");
   r.last_tokens = 0;
   r.positions = 130;
-  has(request_refusal(f, r, ExitCode::usage), "--positions: expected 1 to the longest length, 129");
+  has(request_refusal(f, r, ExitCode::usage),
+      "--positions: expected at most the longest length, 129");
 
   r = request();
   r.counts = {2};
@@ -312,7 +313,7 @@ TEST_CASE("what a text has not is refused before anything is read") {
 
   r.text = PerplexityText::short_documents;
   r.lengths = {19, 70};
-  has(request_refusal(f, r, ExitCode::data), "expected a document of 2 to 19 tokens, found none");
+  has(request_refusal(f, r, ExitCode::data), "no document of 2 to 19 tokens");
   r.lengths = {70};
   r.counts = {4};
   has(request_refusal(f, r, ExitCode::data), "expected 4 documents of 2 to 70 tokens, found 3");

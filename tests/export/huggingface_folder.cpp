@@ -260,7 +260,7 @@ TEST_CASE("the card says that nothing is known of the licence, and names the tok
   t.write();
   CHECK(t.text("README.md").starts_with("---\nlibrary_name: transformers\nlicense: unknown\n"));
   CHECK(contains(t.text("README.md"), "| licence of the weights | unknown: "));
-  CHECK(contains(t.text("README.md"), "| tokenizer | none in this folder |"));
+  CHECK(contains(t.text("README.md"), "| tokenizer | not in this folder |"));
 }
 
 TEST_CASE("a name stays text in the card") {
@@ -370,7 +370,7 @@ TEST_CASE("a card takes of files that others may have written what a run writes,
       INFO(e.what());
       CHECK(e.code() == ExitCode::io);
       CHECK(contains(e.what(), place));
-      CHECK(contains(e.what(), "; remedy: "));
+      CHECK_FALSE(e.remedy().empty());
       return true;
     }
     return false;

@@ -231,9 +231,10 @@ TEST_CASE("runs of a character may have one score, other pieces may not") {
   const auto left_out = [&](const std::string& pieces) {
     return tokenizer_json(tokenizer_of(w, base + pieces), false).left_out;
   };
-  const std::string reason = "pieces of it have the same score";
+  const std::string reason = "pieces share a score";
   CHECK(left_out(piece_message("qqq", -1e9f) + piece_message("qq", -1e9f)).empty());
-  CHECK(left_out(piece_message("zq", -1e9f)) == "it merges characters that are no pieces");
+  CHECK(left_out(piece_message("zq", -1e9f)) ==
+        "it merges characters that are not in the vocabulary");
   CHECK(left_out(piece_message("qvw", -1e9f) + piece_message("qv", -1e9f)) == reason);
   // Another vocabulary entry contains a run.
   CHECK(left_out(runs(7, -1e9f) + piece_message("\u2581\u2581v", -1e8f)) == reason);
@@ -277,7 +278,7 @@ TEST_CASE("of a model that the list cannot say there is none, with a reason") {
        {std::pair("byte_fallback", "false"), std::pair("model_type", "unigram"),
         std::pair("normalization_rule_name", "nmt_nfkc"),
         std::pair("remove_extra_whitespaces", "true")}) {
-    CHECK(contains(left_out(setting, value), "no BPE with byte fallback"));
+    CHECK(contains(left_out(setting, value), "not a BPE with byte fallback"));
   }
 }
 

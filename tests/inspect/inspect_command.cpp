@@ -111,8 +111,9 @@ TEST_CASE(
   const Outcome o = t.inspect({"--ids", ids(40), "--output", output});
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::nonfinite));
-  CHECK(o.output.find(t.checkpoint + ": expected numbers as the losses of the prompt, found NaN or "
-                                     "infinity at its token 0") != std::string::npos);
+  CHECK(o.output.find(t.checkpoint +
+                      ": expected finite losses of the prompt, found NaN or infinity at token 0") !=
+        std::string::npos);
   CHECK(fs::exists(output + ".html"));
   CHECK(fs::exists(output + ".safetensors"));
 }
@@ -136,10 +137,12 @@ TEST_CASE("paths are counted through layers that follow each other alone") {
 
 TEST_CASE("inspect refuses prompts, layers and files before it computes anything") {
   const Trained t;
-  t.check_refused({}, ExitCode::usage, "one of --prompt, --prompt-file and --ids");
-  t.check_refused({"--ids", "1", "--prompt", "x"}, ExitCode::usage, "found several");
+  t.check_refused({}, ExitCode::usage,
+                  "missing prompt; give one of --prompt, --prompt-file and --ids");
+  t.check_refused({"--ids", "1", "--prompt", "x"}, ExitCode::usage,
+                  "more than one prompt; give one of");
   t.check_refused({"--prompt", "some text"}, ExitCode::usage, "--tokenizer");
-  t.check_refused({"--prompt", ""}, ExitCode::usage, "expected some text");
+  t.check_refused({"--prompt", ""}, ExitCode::usage, "--prompt: empty text; give some text");
   t.check_refused({"--prompt-file", t.w.path("none")}, ExitCode::io, "none");
   t.check_refused({"--ids", ""}, ExitCode::usage, "--ids");
   t.check_refused({"--ids", "1,,2"}, ExitCode::usage, "--ids");
@@ -158,7 +161,7 @@ TEST_CASE("inspect refuses prompts, layers and files before it computes anything
   const Outcome page = t.inspect({"--ids", "1,2", "--output", t.w.path("run")});
   INFO(page.output);
   CHECK(page.code == static_cast<int>(ExitCode::usage));
-  CHECK(page.output.find("one of bamtrain inspect to replace") != std::string::npos);
+  CHECK(page.output.find("is not a file of bamtrain inspect") != std::string::npos);
   CHECK_FALSE(fs::exists(t.w.path("run.safetensors")));
 }
 
@@ -179,7 +182,7 @@ TEST_CASE("inspect refuses what would not fit into memory") {
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::device));
-  CHECK(o.output.find("memory of a model, its attention and a page (--ids): ") !=
+  CHECK(o.output.find("memory of the model, its attention and the page (--ids): ") !=
         std::string::npos);
   CHECK_FALSE(fs::exists(t.w.path("large.safetensors")));
 }

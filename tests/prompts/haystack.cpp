@@ -39,7 +39,7 @@ TEST_CASE("a text that is none is refused") {
     return error_of(ExitCode::data, [&] { HaystackText::read(folder.file("t")); });
   };
   CHECK(contains(refused(" \n "), "words for a haystack"));
-  CHECK(contains(refused("abc \xff"), "other bytes at 4"));
+  CHECK(contains(refused("abc \xff"), "not valid UTF-8 at byte 4"));
   CHECK(contains(error_of(ExitCode::io, [&] { HaystackText::read(folder.file("none")); }), "none"));
   write_bytes(folder.file("t"), "\xe2\x80\x9cGo\xe2\x80\x9d it");
   CHECK(HaystackText::read(folder.file("t")).size() == 2);

@@ -257,12 +257,13 @@ TEST_CASE("a depth is for one needle, and from 0 to 1; a text is asked for") {
     });
   };
   CHECK(contains(refused("niah_multivalue", 0.5, &essay()), "{depth}: expected a task of one"));
-  CHECK(contains(refused("niah_single_1", 1.5, nullptr), "{depth}: expected a share"));
+  CHECK(contains(refused("niah_single_1", 1.5, nullptr),
+                 "{depth}: expected a fraction of the haystack"));
   CHECK(contains(refused("niah_single_1", std::nan(""), nullptr), "{depth}"));
   CHECK(contains(refused("niah_single_2", std::nullopt, nullptr), "{haystack}: expected a text"));
   CHECK(contains(
       error_of(ExitCode::config, [&] { prompts_of(*find_needle_task("niah_single_1"), 300); }),
-      "{length}: expected at least the "));
+      "{length}: expected at least "));
 }
 
 TEST_CASE("random depths are RULER's") {

@@ -187,7 +187,7 @@ TEST_CASE("a tokenizer that joins digits is refused") {
   const Tokenizer gpt2 = Tokenizer::open(golden_path("gpt2.json"));
   const std::string said = error_of(ExitCode::config, [&] { Passkey(gpt2, {}); });
   CHECK(contains(said, "{tokenizer}: "));
-  CHECK(contains(said, "an id for each digit"));
+  CHECK(contains(said, "one for each digit"));
   const std::string published = shared_data("tokenizer/tiktoken/cl100k_base.tiktoken");
   if (published.empty()) return;
   const Tokenizer cl100k = Tokenizer::open(published);

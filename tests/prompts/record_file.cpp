@@ -37,7 +37,7 @@ TEST_CASE("what is no file of records is refused by its place") {
   for (const char* empty : {"", "\n\n", " "}) {
     write_bytes(path, empty);
     CHECK(contains(error_of(ExitCode::data, [&] { names(path); }),
-                   path + ": expected a JSON object a line, one at least, found none"));
+                   path + ": no JSON objects, one a line"));
   }
   for (const char* line : {"{\"name\": \"a\"", "{} x", "[1]", "3", "{\"name\": \"\xff\"}"}) {
     write_bytes(path, "{\"name\": \"a\"}\n\n" + std::string(line) + "\n");

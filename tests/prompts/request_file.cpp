@@ -40,10 +40,10 @@ TEST_CASE("requests of OLMES and lm-evaluation-harness are read from within") {
     return error_of(ExitCode::data, [&] { read_request_file(path, INT64_MAX); });
   };
   CHECK(contains(refused("{\"request\": {\"context\": \"a\", \"continuation\": \"\"}}"),
-                 path + ":1: request: continuation: expected some text, found none"));
+                 path + ":1: request: continuation: expected some text, found an empty text"));
   // A request for generation has no continuation.
   CHECK(contains(refused("{\"request\": {\"context\": \"a\", \"stop_sequences\": []}}"),
-                 path + ":1: request: continuation: expected a string, found no such member"));
+                 path + ":1: request: continuation: missing (a string)"));
   CHECK(contains(refused("{\"request\": 1}"), path + ":1: request: expected "));
 }
 
@@ -52,13 +52,13 @@ TEST_CASE("requests without a continuation, and texts without a last word, are r
   const std::string path = folder.file("a");
   write_bytes(path, "{\"context\": \"a\", \"continuation\": \"\"}");
   CHECK(contains(error_of(ExitCode::data, [&] { read_request_file(path, INT64_MAX); }),
-                 path + ":1: continuation: expected some text, found none"));
+                 path + ":1: continuation: expected some text, found an empty text"));
   write_bytes(path, "{\"continuation\": \"a\"}");
   CHECK(contains(error_of(ExitCode::data, [&] { read_request_file(path, INT64_MAX); }),
-                 path + ":1: context: expected a string, found no such member"));
+                 path + ":1: context: missing (a string)"));
   for (const char* text : {"", " ", "two words ", "a \\u00a0"}) {
     write_bytes(path, "{\"text\": \"a b\"}\n{\"text\": \"" + std::string(text) + "\"}");
     CHECK(contains(error_of(ExitCode::data, [&] { read_cloze_file(path, INT64_MAX); }),
-                   path + ":2: text: expected a word behind the last space"));
+                   path + ":2: text: expected a word after the last space"));
   }
 }

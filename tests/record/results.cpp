@@ -171,7 +171,7 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   refused("{\"format\": 1, \"format\": 1}", "");
   refused("[]", "expected a JSON object");
   refused("{}", "the members name, complete, config and results");
-  refused(R"({"format": 2, "config": {}, "results": {}})", "digest: expected a string");
+  refused(R"({"format": 2, "config": {}, "results": {}})", "digest: missing (a string)");
   refused(R"({"format": "1", "config": {}, "results": {}})", "format: expected an integer");
   const json good = {{"format", 1},
                      {"complete", true},
@@ -214,7 +214,7 @@ TEST_CASE("a flipped digit of results.json is refused, and a file of format 1 is
   const std::string loss = "\"loss\": 0.1";
   text.replace(text.find(loss), loss.size(), "\"loss\": 0.3");
   std::ofstream(path) << text;
-  CHECK(results_refusal(path).starts_with(path + ": digest: expected "));
+  CHECK(results_refusal(path).starts_with(path + ": digest: mismatch: recorded "));
   json earlier = json::parse(text);
   earlier["format"] = 1;
   earlier.erase("digest");

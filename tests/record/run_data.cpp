@@ -91,9 +91,10 @@ TEST_CASE("shards and tokenizer are found by eval and generate and export from a
     const Outcome there = outcome(w.path("elsewhere"), command, w.path(checkpoint));
     INFO(command[0] << ": " << there.output);
     CHECK((here.code == 0 && there.code == 0));
-    const std::string note = "beside the run: data.val: data/val -> " + w.path("data/val") + "\n";
+    const std::string note =
+        "found next to the run: data.val: data/val -> " + w.path("data/val") + "\n";
     CHECK(there.output.find(note) != std::string::npos);
-    CHECK(here.output.find("beside the run") == std::string::npos);
+    CHECK(here.output.find("found next to the run") == std::string::npos);
   }
   CHECK(read_text(w.path("exported/tokenizer.model")) == read_text(text.tokenizer));
 

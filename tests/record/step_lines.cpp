@@ -63,13 +63,13 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
   const std::string path = w.path("metrics.jsonl");
   const std::string first = "{\"step\": 1}\n{\"step\": 2}\n", later = "{\"step\": 4}\n";
   const std::vector<std::pair<std::string, std::string>> damages = {
-      {"{\"step\": 3, \"lo", ":3:15: expected valid JSON"},
-      {"", ":3:1: expected valid JSON"},
+      {"{\"step\": 3, \"lo", ":3:15: invalid JSON"},
+      {"", ":3:1: invalid JSON"},
       {"[3]", ":3: expected a JSON object, found [3]"},
-      {"{\"loss\": 3}", ":3: step: expected an integer, 0 or more, found no such member"},
+      {"{\"loss\": 3}", ":3: step: missing (an integer, 0 or more)"},
       {"{\"step\": \"3\"}", ":3: step: expected an integer, 0 or more, found \"3\""},
-      {"\xff", ":3:1: expected valid JSON"},
-      {std::string("{\"step\": 3\0}", 12), ":3:11: expected text, found a NUL byte"},
+      {"\xff", ":3:1: invalid JSON"},
+      {std::string("{\"step\": 3\0}", 12), ":3:11: NUL byte"},
       {"{\"step\": -1}", ":3: step: expected an integer, 0 or more, found -1"},
       // As a signed number it would be -1.
       {"{\"step\": 18446744073709551615}",
@@ -77,7 +77,7 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
       {"{\"step\": 1099511627777}",
        ":3: step: expected an integer from 0 to 1099511627776, found 1099511627777"},
       {"{\"step\": 2}", ":3: expected a step after 2, found 2"},
-      {std::string(1000, '['), ":3:101: expected at most 100 levels of nesting"},
+      {std::string(1000, '['), ":3:101: nested deeper than 100 levels"},
   };
   for (const auto& [damage, part] : damages) {
     const std::string text = first + damage + "\n" + later;
@@ -85,7 +85,7 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
     const std::string message = lines_refusal(path, 4);
     INFO(message);
     CHECK(message.find("metrics.jsonl" + part) != std::string::npos);
-    CHECK(message.find("; remedy: ") != std::string::npos);
+    CHECK(message.find("; ") != std::string::npos);
     CHECK(read_text(path) == text);
     if (part.find("a step after") != std::string::npos) continue;
     // Past the checkpoint's step, the damaged line is removed with the others.
@@ -213,8 +213,7 @@ TEST_CASE("a file of lines that cannot be written or read is an error that names
   const std::string path = w.path("metrics.jsonl");
   std::ofstream(path) << "{\"step\": 1}\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_write);
-  CHECK(lines_refusal(path, 1).find(
-            "metrics.jsonl: expected a readable file, found Permission denied") !=
+  CHECK(lines_refusal(path, 1).find("metrics.jsonl: cannot read: Permission denied") !=
         std::string::npos);
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   CHECK(read_text(path) == "{\"step\": 1}\n");
@@ -230,7 +229,7 @@ TEST_CASE("a resumed run keeps metrics.jsonl as it is where a line in its middle
   const Outcome o = run(bamtrain_command(config), threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::io));
-  CHECK(o.output.find("out/metrics.jsonl:2:1: expected valid JSON") != std::string::npos);
+  CHECK(o.output.find("out/metrics.jsonl:2:1: invalid JSON") != std::string::npos);
   CHECK(read_text(w.path("out/metrics.jsonl")) == text);
 }
 
@@ -244,7 +243,8 @@ TEST_CASE("a resumed run says which lines of its metrics were damaged and are go
   const Outcome o = run(bamtrain_command(config), threads(1));
   INFO(o.output);
   CHECK(o.code == 0);
-  CHECK(o.output.find("warning: metrics.jsonl: 2 damaged line(s) from line 3 on were cut off its "
-                      "end") != std::string::npos);
+  CHECK(o.output.find(
+            "warning: metrics.jsonl: cut off 2 damaged line(s) at its end, from line 3 on") !=
+        std::string::npos);
   CHECK(read_metrics(w.path("out")).size() == 6);
 }

@@ -127,16 +127,18 @@ TEST_CASE("a chart that is not there is an error that says which are") {
   RunRecord record = evaluated(1), none;
   const Runs runs = {{"a", "a", &record, std::nullopt, 0}};
   CHECK(message_of(runs, "perplxity") ==
-        "--figure: expected one of perplexity, perplexity-last, loss, loss-time, gradient-norm, "
-        "learning-rate, tokens-per-second, found perplxity; remedy: choose one of these");
+        "--figure: unknown figure 'perplxity'; did you mean perplexity?");
+  CHECK(message_of(runs, "list") ==
+        "--figure: unknown figure 'list'; these runs have perplexity, perplexity-last, loss, "
+        "loss-time, gradient-norm, learning-rate, tokens-per-second");
   const std::string validation = message_of(runs, "validation-loss");
-  CHECK(validation.find("--figure validation-loss: expected runs with validation losses, found "
-                        "none; these runs have perplexity, ") == 0);
-  CHECK(validation.find("remedy: data.val and eval.every") != std::string::npos);
+  CHECK(validation.find("--figure validation-loss: these runs have no validation losses (they "
+                        "have perplexity, ") == 0);
+  CHECK(validation.find("data.val and eval.every") != std::string::npos);
   // Each name offered by the help has its own message if there is no data.
   for (const std::string& name : fixed_chart_names()) {
     CHECK(message_of({{"n", "n", &none, std::nullopt, 0}}, name)
-              .find("--figure " + name + ": expected runs with ") == 0);
+              .find("--figure " + name + ": these runs have no ") == 0);
   }
 }
 

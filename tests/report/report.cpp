@@ -180,9 +180,8 @@ TEST_CASE("perplexities on different data are said not to compare") {
   const std::string note = "evaluated on different data";
   CHECK(report_html(runs, {}).find(note) != std::string::npos);
   CHECK(report_plot(runs).find("perplexity against length\n") == 0);
-  CHECK(
-      report_plot(runs).ends_with("\nthese runs were evaluated on different data: their "
-                                  "perplexities do not compare\n"));
+  CHECK(report_plot(runs).ends_with(
+      "\nthese runs were evaluated on different data: their perplexities are not comparable\n"));
   b.perplexity->data_fingerprint = "f";
   const auto nowhere = [&](const std::string& text) {
     CHECK(report_html(runs, {}).find(text) == std::string::npos);
@@ -191,7 +190,7 @@ TEST_CASE("perplexities on different data are said not to compare") {
   nowhere(note);
   // The same data: the longest length determined the documents.
   a.perplexity->documents = b.perplexity->documents = 14;
-  nowhere("do not compare");
+  nowhere("are not comparable");
   b.perplexity->documents = 8;
   const std::string of_documents =
       "hese runs were evaluated on different documents of the same data";
@@ -227,10 +226,8 @@ TEST_CASE("errors stand beside their figures, where the files have any") {
             ->all("circle")[0]
             ->all("title")[0]
             ->text == "now: 50.00" + sign + "1.23 at 64");
-  CHECK(html.find("the standard error of having sampled this text, over its sequences") !=
-        std::string::npos);
-  CHECK(html.find("the standard error of having sampled this text, over its documents") !=
-        std::string::npos);
+  CHECK(html.find("the standard error over the sequences of this text") != std::string::npos);
+  CHECK(html.find("the standard error over the documents of this text") != std::string::npos);
   CHECK(report_html({{"old", "b", &old, std::nullopt, 0}}, {}).find("the standard error of") ==
         std::string::npos);
 }

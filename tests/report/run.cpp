@@ -170,14 +170,14 @@ TEST_CASE("lines longer than what is read at once are whole") {
 
 TEST_CASE("a damaged line is named") {
   const std::vector<std::pair<std::string, std::string>> damages = {
-      {"{\"step\": 2, \n", ":2:12: expected valid JSON"},
-      {"\n", ":2:1: expected valid JSON"},
+      {"{\"step\": 2, \n", ":2:12: invalid JSON"},
+      {"\n", ":2:1: invalid JSON"},
       {"[1]\n", ":2: expected a JSON object"},
-      {std::string("{\"step\0\": 2}\n", 14), ":2:7: expected text, found a NUL byte"},
-      {std::string(1000, '[') + "\n", ":2:101: expected at most 100 levels of nesting"},
+      {std::string("{\"step\0\": 2}\n", 14), ":2:7: NUL byte"},
+      {std::string(1000, '[') + "\n", ":2:101: nested deeper than 100 levels"},
       {"{\"step\": 18446744073709551615}\n",
        ":2: step: expected an integer from 0 to 1099511627776, found 18446744073709551615"},
-      {"{}\n", ":2: step: expected an integer, 0 or more, found no such member"},
+      {"{}\n", ":2: step: missing (an integer, 0 or more)"},
       {json_line(1), ":2: expected a step after 1, found 1"},
       {json_line(2, ",\"validation_loss\":\"x\""),
        ":2: validation_loss: expected a number, found \"x\""},
@@ -190,7 +190,7 @@ TEST_CASE("a damaged line is named") {
       {json_line(2, ",\"attention\":{\"windows\":1,\"entropy\":[3]}"),
        ":2: attention: entropy: expected a list of numbers, found 3"},
       {json_line(2, ",\"attention\":{\"windows\":1,\"entropy\":[[3]]}"),
-       ":2: attention: support: expected a list, found no such member"},
+       ":2: attention: support: missing (a list)"},
       {json_line(
            2,
            ",\"attention\":{\"windows\":1,\"entropy\":[[3]],\"support\":[[3]],\"live_tiles\":[[-5]"
@@ -210,7 +210,7 @@ TEST_CASE("a damaged line is named") {
   append(w.path("metrics.jsonl"), json_line(1));
   append(w.path("samples.jsonl"), "{\"step\":1,\"prompt\":\"a\"}\n");
   RunReader reader(w.path("."));
-  CHECK(run_refusal(reader).find("samples.jsonl:1: text: expected a string") != std::string::npos);
+  CHECK(run_refusal(reader).find("samples.jsonl:1: text: missing (a string)") != std::string::npos);
 }
 
 TEST_CASE("a damaged result is named") {
@@ -218,7 +218,7 @@ TEST_CASE("a damaged result is named") {
   const std::vector<std::pair<std::string, std::string>> damages = {
       {"{\"step\": 2", "perplexity.json:1:"},
       {"[]", "perplexity.json: expected a JSON object"},
-      {"{}", "perplexity.json: step: expected"},
+      {"{}", "perplexity.json: step: missing (an integer"},
       {head + R"(, "windows": 3})", "windows: expected a list"},
       {head + R"(, "windows": [{"length": 0, "perplexity": 1}]})", "ascending lengths from 1"},
       {head + R"(, "windows": [{"length": 8, "perplexity": 1}, {"length": 4, "perplexity": 1}]})",
@@ -226,7 +226,7 @@ TEST_CASE("a damaged result is named") {
       {head + R"(, "windows": [{"length": 8, "perplexity": 0}]})", "perplexities above 0"},
       {head + R"(, "windows": [{"length": 8, "perplexity": 2, "perplexity_error": "x"}]})",
        "perplexity_error: expected a number"},
-      {head + R"(, "last": [{"length": 8, "perplexity": 2}]})", "last_tokens: expected"},
+      {head + R"(, "last": [{"length": 8, "perplexity": 2}]})", "last_tokens: missing (an integer"},
       {head + R"(, "positions": {"to": 5, "step": 2, "loss": [1, 1]}})", "found 2 losses"},
       {head + R"(, "positions": {"to": 2, "step": 0, "loss": [1, 1]}})", "found 2 losses"},
       {head + R"(, "positions": {"to": 4097, "step": 1, "loss": []}})", "found 0 losses"},
@@ -242,7 +242,7 @@ TEST_CASE("a damaged result is named") {
     const std::string message = run_refusal(reader);
     INFO(message);
     CHECK(message.find(part) != std::string::npos);
-    CHECK(message.ends_with("remedy: evaluate again with bamtrain eval --output"));
+    CHECK(message.ends_with("evaluate again with bamtrain eval --output"));
   }
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("a line that does not end is refused before all of it is read") {
   append(w.path("metrics.jsonl"), json_line(1));
   append(w.path("metrics.jsonl"), std::string(70 << 20, '['));
   RunReader reader(w.path("."));
-  CHECK(run_refusal(reader).find("metrics.jsonl:2: expected a line of at most 67108864 bytes") !=
+  CHECK(run_refusal(reader).find("metrics.jsonl:2: line longer than 67108864 bytes") !=
         std::string::npos);
 }
 
@@ -289,8 +289,9 @@ TEST_CASE("what a run was started on is that of its last start") {
 
 TEST_CASE("a folder of no run is refused") {
   const Workplace w;
-  for (const auto& [folder, part] : std::map<std::string, std::string>{
-           {w.path("none"), "no such folder"}, {w.path("."), "none in it"}}) {
+  for (const auto& [folder, part] :
+       std::map<std::string, std::string>{{w.path("none"), "no such folder"},
+                                          {w.path("."), "not a run's folder: no metrics.jsonl"}}) {
     std::string message;
     try {
       RunReader reader(folder);
@@ -298,7 +299,6 @@ TEST_CASE("a folder of no run is refused") {
       message = e.what();
     }
     INFO(message);
-    CHECK(message.find(folder + ": expected the folder of a run") == 0);
-    CHECK(message.find(part) != std::string::npos);
+    CHECK(message.find(folder + ": " + part) == 0);
   }
 }

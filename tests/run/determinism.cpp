@@ -46,7 +46,7 @@ void check_stopped_by_signal(int processes, int processes_after) {
       run_and(command("stopped", processes, {}), "1/1000000 loss", send_usr1, threads(1));
   INFO(stopped.output);
   REQUIRE(stopped.code == 85);
-  const std::string announced = "stopped at step ";
+  const std::string announced = "interrupted; checkpoint saved at step ";
   const size_t at = stopped.output.find(announced);
   REQUIRE(at != std::string::npos);
   const int step = std::stoi(stopped.output.substr(at + announced.size()));

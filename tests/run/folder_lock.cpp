@@ -21,13 +21,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kOther = "a folder that no other run is using";
+constexpr const char* kOther = "in use by";
 
 void require_lock_error(const Outcome& o, ExitCode code, const std::string& part) {
   INFO(o.output);
   CHECK(o.code == static_cast<int>(code));
   CHECK(o.output.find(part) != std::string::npos);
-  CHECK(o.output.find("remedy: ") != std::string::npos);
+  CHECK(o.output.find("; ", o.output.find(part)) != std::string::npos);
 }
 
 }  // namespace
@@ -39,10 +39,10 @@ TEST_CASE("a lock is held until its file is removed or replaced") {
   CHECK(error_of(ExitCode::io, [&] { FolderLock(w.path(".")); }).find(kOther) != std::string::npos);
   fs::remove(w.path(".lock"));
   const auto lost = [&] { return error_of(ExitCode::io, [&] { lock->require_held(); }); };
-  CHECK(lost().find(".lock: expected the file that keeps other runs out of this folder, found No "
-                    "such file or directory") != std::string::npos);
+  CHECK(lost().find(".lock: lost the lock of this folder: No such file or directory") !=
+        std::string::npos);
   const FolderLock second(w.path("."));
-  CHECK(lost().find("found another file") != std::string::npos);
+  CHECK(lost().find("the file was replaced") != std::string::npos);
   second.require_held();
   lock.reset();
   CHECK(error_of(ExitCode::io, [&] { FolderLock(w.path(".")); }).find(kOther) != std::string::npos);
@@ -82,8 +82,9 @@ TEST_CASE("a run that makes its folder is not alone in it where anything is ther
   require_untouched(w.path("out"));
   std::ofstream(w.path("out/metrics.jsonl"));
   const std::string message = error_of(ExitCode::io, [&] { require_untouched(w.path("out")); });
-  CHECK(message.find("found metrics.jsonl, of another run") != std::string::npos);
-  CHECK(message.find("; remedy: run the same command again") != std::string::npos);
+  CHECK(message.find("another run started and ended here meanwhile, and left metrics.jsonl") !=
+        std::string::npos);
+  CHECK(message.find("; run the same command again") != std::string::npos);
 }
 
 TEST_CASE(
@@ -141,15 +142,13 @@ TEST_CASE("a run whose lock is removed leaves the folder to whoever comes") {
   std::function<void(int)> lose = [&](int) { fs::remove(lock); };
   SECTION("removed") {}
   SECTION("replaced") {
-    found = "another file";
+    found = "the file was replaced";
     lose = [&](int) {
       std::ofstream(w.path("lock")).close();
       fs::rename(w.path("lock"), lock);
     };
   }
   const Outcome o = run_and(bamtrain_command(config), "\n1/100000 loss", lose, threads(1));
-  require_lock_error(
-      o, ExitCode::io,
-      lock + ": expected the file that keeps other runs out of this folder, found " + found);
+  require_lock_error(o, ExitCode::io, lock + ": lost the lock of this folder: " + found);
   CHECK(run(bamtrain_command(config, {"train.stop_at=6"}), threads(1)).code == 0);
 }

@@ -106,7 +106,7 @@ TEST_CASE("evaluation of shards without a manifest takes the id that begins a do
   const Outcome without = run(command, threads(2));
   INFO(without.output);
   CHECK(without.code == 3);
-  CHECK(without.output.find("eval takes --document-start") != std::string::npos);
+  CHECK(without.output.find("give --document-start to eval") != std::string::npos);
   CHECK(without.output.find("--set data.document_start=50256,") != std::string::npos);
   for (const auto& [id, code] : {std::pair("50256", 0), {"50257", 3}, {"-1", 2}}) {
     std::vector<std::string> with = command;
@@ -147,9 +147,10 @@ TEST_CASE("an id that begins no document is warned of, and documents are counted
   const std::string right = write_config(w, "right.json", c);
   c["data"]["document_start"] = 7;
   const std::string wrong = write_config(w, "wrong.json", c);
-  const std::string warning = "warning: none of the 4000 tokens of " +
-                              w.path("shards/x_train_*.bin") +
-                              " is 7, with which a document begins";
+  const std::string warning =
+      "warning: no document start (id 7, data.document_start) in the 4000 "
+      "tokens of " +
+      w.path("shards/x_train_*.bin") + ": ";
   const auto dry = [](const std::string& config) {
     auto command = bamtrain_command(config);
     command.push_back("--dry-run");
@@ -158,7 +159,7 @@ TEST_CASE("an id that begins no document is warned of, and documents are counted
   for (const Outcome& o : {dry(right), run(bamtrain_command(right), threads(1))}) {
     INFO(o.output);
     CHECK(o.code == 0);
-    CHECK(o.output.find("with which a document begins") == std::string::npos);
+    CHECK(o.output.find("no document start") == std::string::npos);
   }
   std::filesystem::remove_all(w.path("out"));
   for (const Outcome& o : {dry(wrong), run(bamtrain_command(wrong), threads(1))}) {

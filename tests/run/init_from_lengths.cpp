@@ -176,7 +176,7 @@ TEST_CASE("a config that asks for other numbers has them, and is told each") {
     const Outcome o = b.next(folder, {"model.attention.prior.window=33"});
     INFO(o.output);
     REQUIRE(o.code == 0);
-    CHECK(o.output.find("window is 17, and model.attention.prior.window of this run 33") !=
+    CHECK(o.output.find("window is 17, but model.attention.prior.window of this run is 33") !=
           std::string::npos);
     CHECK(b.attention("next")["prior"]["window"] == 33);
     fs::remove_all(b.w.path("next"));
@@ -198,7 +198,7 @@ TEST_CASE("a number that the run's length does not allow is refused, with what h
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::config));
   CHECK(o.output.find("model.attention.prior.positions: expected at least data.sequence_length = "
-                      "64, found 16; remedy: lower data.sequence_length: ") != std::string::npos);
+                      "64, found 16; lower data.sequence_length: ") != std::string::npos);
 }
 
 TEST_CASE("a Llama's yarn keeps the length that its config.json has") {
@@ -213,8 +213,8 @@ TEST_CASE("a Llama's yarn keeps the length that its config.json has") {
   CHECK(b.attention("next")["prior"]["original_length"] == kShort);
   const Outcome other = b.next(folder, {"model.attention.prior.original_length=64"}, "other");
   INFO(other.output);
-  CHECK(other.output.find("rope_scaling.original_max_position_embeddings is 16, and "
-                          "model.attention.prior.original_length of this run 64") !=
+  CHECK(other.output.find("rope_scaling.original_max_position_embeddings is 16, but "
+                          "model.attention.prior.original_length of this run is 64") !=
         std::string::npos);
 }
 
@@ -302,5 +302,5 @@ TEST_CASE("a number that no run has is refused in an export's config.json, by it
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
   CHECK(o.output.find(path + ": priors[0].window: expected an integer from 0 to 1000000000, found "
-                             "1e+300; remedy: use another folder") != std::string::npos);
+                             "1e+300; use another folder") != std::string::npos);
 }

@@ -214,7 +214,7 @@ TEST_CASE("what a Llama's config may say, and what it may not") {
   m = {};
   // transformers reads none of these members in such a model.
   CHECK(told_of("llama", {{"logits_scaling", 8}, {"embedding_multiplier", 12}}, m) ==
-        std::vector<std::string>{"config.json: embedding_multiplier, logits_scaling: not read; a "
+        std::vector<std::string>{"config.json: embedding_multiplier, logits_scaling: ignored; a "
                                  "model of type llama has no such member"});
 }
 
@@ -304,19 +304,22 @@ TEST_CASE("biases that a model's type has not are refused by name, not taken") {
   const Sizes mlp = {
       {"mlp.gate_proj.bias", 96}, {"mlp.up_proj.bias", 96}, {"mlp.down_proj.bias", 64}};
   const std::vector<std::string> attention = {"model.bias=[\"attention\"]"};
-  const std::string of_mlp = "model.bias=[\"mlp\"]", no = "\": expected no such tensor in a model ";
-  check_refused(f.begin(of_type("mistral"), qkvo, {}, attention),
-                "tensor \"model.layers.0.self_attn.k_proj.bias" + no +
-                    "of type mistral, found (32) f32; remedy: correct config.json, take the tensor "
-                    "out, or use another folder");
+  const std::string of_mlp = "model.bias=[\"mlp\"]", no = "no such tensor in a model ";
+  check_refused(
+      f.begin(of_type("mistral"), qkvo, {}, attention),
+      "tensor \"model.layers.0.self_attn.k_proj.bias\": unexpected tensor, (32) f32: " + no +
+          "of type mistral; correct config.json, take the tensor out, or use "
+          "another folder");
   check_refused(f.begin(of_type("qwen2"), qkvo, {}, attention),
-                "tensor \"model.layers.0.self_attn.o_proj.bias" + no + "of type qwen2");
+                "tensor \"model.layers.0.self_attn.o_proj.bias\": unexpected tensor, (64) f32: " +
+                    no + "of type qwen2");
   for (const char* type : {"mistral", "qwen2"}) {
     check_refused(f.begin(of_type(type), mlp, {}, {of_mlp}),
-                  "tensor \"model.layers.0.mlp.down_proj.bias" + no + "of type " + type);
+                  "tensor \"model.layers.0.mlp.down_proj.bias\": unexpected tensor, (64) f32: " +
+                      no + "of type " + type);
   }
   check_refused(f.begin(of_type("llama"), {}, {{"lm_head.bias", 211}}, {"model.bias=[\"head\"]"}),
-                "tensor \"lm_head.bias" + no + "of type llama");
+                "tensor \"lm_head.bias\": unexpected tensor, (211) f32: " + no + "of type llama");
   check_refused(f.begin(of_type("llama"), mlp, {}, {of_mlp}),
                 "of type llama whose config.json does not have mlp_bias true");
 
@@ -340,20 +343,21 @@ TEST_CASE("a folder has the tensors of its type, also where only a key says whic
   check_refused(f.begin(nullptr, {}, {}, {"init_from.model_type=gpt2"}),
                 f.folder() +
                     ": tensor \"transformer.wte.weight\": expected the names of a model of type "
-                    "gpt2, found \"model.embed_tokens.weight\", as llama names it; remedy: set "
+                    "gpt2, found \"model.embed_tokens.weight\", as llama names it; set "
                     "init_from.model_type to \"llama\"");
   const Outcome o = f.begin(nullptr, {}, {}, {"init_from.model_type=llama"});
   INFO(o.output);
   CHECK(o.code == 0);
   check_refused(
       f.begin(nullptr, {}, {{"wte.weight", 4}}, {"init_from.model_type=gpt2"}),
-      "tensor \"model.embed_tokens.weight\": expected no such tensor in a model of type gpt2");
+      "tensor \"model.embed_tokens.weight\": unexpected tensor, (211, 64) f32: no such tensor in a "
+      "model of type gpt2");
   check_refused(
       f.begin(nullptr, {}, {{"wte.weight", 4}}, {"init_from.model_type=llama"}),
-      "tensor \"wte.weight\": expected no such tensor in a model of type llama, found (4) "
-      "f32; remedy: correct init_from.model_type");
+      "tensor \"wte.weight\": unexpected tensor, (4) f32: no such tensor in a model of type llama; "
+      "correct init_from.model_type");
   check_refused(f.begin({{"model_type", "gpt2"}, {"n_head", 4}}, {}, {}, {}),
-                "as llama names it; remedy: correct config.json, or use another folder");
+                "as llama names it; correct config.json, or use another folder");
   if (cases().empty()) return;
   const Workplace w;
   json c = json::parse(read_text(cases() + "/run-gpt2.json"));
@@ -365,7 +369,7 @@ TEST_CASE("a folder has the tensors of its type, also where only a key says whic
     c["init_from"] = {{"folder", w.path(folder)}, {"model_type", "llama"}};
     check_refused(run_config_into(w, c, "out"),
                   std::string("expected the names of a model of type llama, found \"") + name +
-                      ".weight\", as gpt2 names it; remedy: set init_from.model_type to \"gpt2\"");
+                      ".weight\", as gpt2 names it; set init_from.model_type to \"gpt2\"");
     c["init_from"]["model_type"] = "gpt2";
     const Outcome right = run_config_into(w, c, folder);
     INFO(right.output);

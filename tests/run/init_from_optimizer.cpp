@@ -87,7 +87,7 @@ TEST_CASE("the first steps with another run's moments are that run's next steps,
     const Outcome o = c.next();
     INFO(o.output);
     REQUIRE(o.code == 0);
-    CHECK(o.output.find("and from its moments, of 6 steps\n") != std::string::npos);
+    CHECK(o.output.find("and from its optimizer state, after 6 steps\n") != std::string::npos);
     for (const int step : {1, 2}) {
       CHECK(digest(c.checkpoint("next", step)) == digest(c.checkpoint("first", kSteps + step)));
     }
@@ -140,12 +140,12 @@ TEST_CASE("moments go on at another length") {
 TEST_CASE("moments that do not fit the run are refused before anything is written") {
   Continued c;
   c.check_refused({"optimizer.name=adamw"}, ExitCode::config,
-                  {"optimizer.name: expected \"radam\", by which " + c.first, "found \"adamw\"",
+                  {"optimizer.name: expected \"radam\", as in " + c.first, "found \"adamw\"",
                    "or init_from.optimizer to false"});
   c.check_refused({"optimizer.betas=[0.8,0.95]"}, ExitCode::config,
-                  {"optimizer.betas: expected [0.9,0.95], by which", "found [0.8,0.95]"});
+                  {"optimizer.betas: expected [0.9,0.95], as in ", "found [0.8,0.95]"});
   c.check_refused({"model.attention.prior.train=[\"theta_alpha\"]"}, ExitCode::config,
-                  {"optimizer.safetensors", "train the parameters that the checkpoint's run did"});
+                  {"optimizer.safetensors", "train the same parameters as the checkpoint's run"});
   c.check_refused({"model.layers=3"}, ExitCode::checkpoint, {"change model.layers"});
   // A folder of weights has no optimizer state.
   const Outcome exported =

@@ -141,7 +141,7 @@ TEST_CASE("a folder that says nothing of its model is told of, but for a checkpo
   const auto warn = [&out](const std::string& text) { out.push_back(text); };
   check_init_from_settings(c, {}, warn);
   REQUIRE(out.size() == 1);
-  CHECK(out[0].starts_with(w.path("./config.json: not there: ")));
+  CHECK(out[0].starts_with(w.path("./config.json: no such file, so what shapes do not show")));
   std::ofstream(w.path("state.json")) << "{}";
   check_init_from_settings(c, {}, warn);
   CHECK(out.size() == 1);
@@ -152,9 +152,11 @@ TEST_CASE("another kind of norm is refused, which without biases has the same te
   f.c.model.norm.kind = NormKind::layernorm;
   CHECK(refusal(f, llama()).find("config.json: rms_norm_eps: expected the eps of a layernorm") !=
         std::string::npos);
-  CHECK(refusal(f, {{"norm", "rmsnorm"}})
-            .find("config.json: norm: expected \"layernorm\", as model.norm.kind asks, found "
-                  "\"rmsnorm\"") != std::string::npos);
+  CHECK(
+      refusal(f, {{"norm", "rmsnorm"}})
+          .find(
+              "config.json: norm: expected \"layernorm\", by model.norm.kind, found \"rmsnorm\"") !=
+      std::string::npos);
   f.c.model.norm.kind = NormKind::rmsnorm;
   CHECK(refusal(f, {{"layer_norm_eps", 1e-5}}).find("layer_norm_eps") != std::string::npos);
   CHECK(refusal(f, {{"norm", "layernorm"}}).find("model.norm.kind") != std::string::npos);
@@ -168,8 +170,8 @@ TEST_CASE("other heads, activations and embeddings are refused, which tensors do
   folder["head_dim"] = 16;
   CHECK(f.told(folder).empty());
   folder["head_dim"] = 8;
-  CHECK(refusal(f, folder).find("config.json: head_dim: expected 16, as model.head_dim asks, found "
-                                "8") != std::string::npos);
+  CHECK(refusal(f, folder).find("config.json: head_dim: expected 16, by model.head_dim, found 8") !=
+        std::string::npos);
   f.c.model.mlp.kind = MlpKind::gelu_erf;
   CHECK(refusal(f, {{"hidden_act", "gelu_pytorch_tanh"}}).find("expected \"gelu\"") !=
         std::string::npos);
@@ -191,25 +193,23 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
     return f.one(folder);
   };
   CHECK(told_of(prior("alibi"), prior("nope")) ==
-        "priors[0].name is \"alibi\", and model.attention.prior.name of this run \"nope\"");
+        "priors[0].name is \"alibi\", but model.attention.prior.name of this run is \"nope\"");
   CHECK(told_of(prior("kerple", {{"kernel", std::string("power")}}), prior("kerple")) ==
-        "priors[0].kernel is \"power\", and model.attention.prior.kernel of this run "
+        "priors[0].kernel is \"power\", but model.attention.prior.kernel of this run is "
         "\"logarithmic\"");
   CHECK(told_of(prior("nape", {{"slopes", std::string("harmonic")}}), prior("nape"))
             .find("priors[0].slopes is \"harmonic\"") == 0);
   // The folder has the number that an option selects.
   CHECK(told_of(prior("t5"), prior("t5", {{"gain", std::string("sqrt(D)")}})) ==
-        "priors[0].gain is 1.0, and model.attention.prior.gain of this run \"sqrt(D)\"");
+        "priors[0].gain is 1.0, but model.attention.prior.gain of this run is \"sqrt(D)\"");
   CHECK(told_of(prior("fire", {{"threshold_length", 64.0}}), prior("fire")) ==
-        "priors[0].threshold_length is 64, and model.attention.prior.threshold_length of this "
-        "run 48");
+        "priors[0].threshold_length is 64, but model.attention.prior.threshold_length of this run "
+        "is 48");
   CHECK(told_of(prior("rope_local"), prior("rope_local", {{"window", 9.0}})) ==
-        "priors[0].window is 49, and model.attention.prior.window of this run 9");
-  CHECK(
-      told_of(prior("rope_local", {{"theta", 2e4}}), prior("rope_local"))
-          .find(
-              "priors[0].theta is 20000.0, and model.attention.prior.theta of this run 10000.0") ==
-      0);
+        "priors[0].window is 49, but model.attention.prior.window of this run is 9");
+  CHECK(told_of(prior("rope_local", {{"theta", 2e4}}), prior("rope_local"))
+            .find("priors[0].theta is 20000.0, but model.attention.prior.theta of this run is "
+                  "10000.0") == 0);
   // Initialisation options do not matter once parameters are trained.
   f.c.model.attention.prior = prior("bam");
   other.attention.prior =
@@ -219,12 +219,12 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
   f.c.model.attention.prior = PriorConfig({prior("alibi"), prior("nope")});
   other.attention.prior = PriorConfig({prior("alibi"), prior("nape")});
   CHECK(f.one(f.exported(other)) ==
-        "priors[1].name is \"nape\", and model.attention.prior[1].name of this run \"nope\"");
+        "priors[1].name is \"nape\", but model.attention.prior[1].name of this run is \"nope\"");
   other.attention.prior = prior("alibi");
   other.attention.window = 9;
   f.c.model.attention.prior = prior("alibi");
   CHECK(f.one(f.exported(other)) ==
-        "priors[0].window is 9, and model.attention.window of this run 0");
+        "priors[0].window is 9, but model.attention.window of this run is 0");
 }
 
 TEST_CASE("an option that an older folder lacks stands for what it was before") {
@@ -237,24 +237,24 @@ TEST_CASE("an option that an older folder lacks stands for what it was before") 
     return folder;
   };
   m.attention.prior = prior("t5", {{"gain", std::string("sqrt(D)")}});
-  CHECK(
-      f.one(exported_without("priors", "gain")) ==
-      "priors[0].gain is not there, which stands for \"1\", and model.attention.prior.gain of this "
-      "run \"sqrt(D)\"");
+  CHECK(f.one(exported_without("priors", "gain")) ==
+        "priors[0].gain is missing, which means \"1\", but model.attention.prior.gain of this run "
+        "is \"sqrt(D)\"");
   CHECK(f.told(exported_without("priors", "init")).empty());  // initialisation does not matter
   CHECK(f.told(exported_without("priors", "gain"), {true, false}).empty());
   m.attention.prior = prior("t5");
   CHECK(f.told(exported_without("priors", "gain")).empty());
   m.attention.prior = prior("sinusoidal", {{"variant", std::string("bam")}});
   CHECK(f.one(exported_without("priors", "variant"))
-            .find("priors[0].variant is not there, which stands for \"pair\"") == 0);
+            .find("priors[0].variant is missing, which means \"pair\"") == 0);
   m.attention.prior = prior("nape", {{"slope_heads", std::string("H")}});
-  CHECK(f.one(exported_without("priors", "slope_heads")).find("priors[0].slope_heads is not") == 0);
+  CHECK(f.one(exported_without("priors", "slope_heads")).find("priors[0].slope_heads is missing") ==
+        0);
   m.attention.prior = prior("bam");
   m.attention.scale = scale("ssmax", {{"delta", 1.0}});
   CHECK(f.one(exported_without("scale", "delta")) ==
-        "scale.delta is not there, which stands for 0.0, and model.attention.scale.delta of this "
-        "run 1.0");
+        "scale.delta is missing, which means 0.0, but model.attention.scale.delta of this run is "
+        "1.0");
   CHECK(f.told(exported_without("scale", "delta"), {false, true}).empty());
   m.attention.scale = scale("ssmax");
   CHECK(f.told(exported_without("scale", "delta")).empty());
@@ -276,8 +276,8 @@ TEST_CASE("what a bamtrain's config.json lacks has the default of the exported c
     return folder;
   };
   CHECK(refusal(f, without("num_attention_heads"))
-            .find("config.json: num_attention_heads: expected 8, as model.heads asks, found none, "
-                  "which stands for 12") != std::string::npos);
+            .find("config.json: num_attention_heads: expected 8, by model.heads, found no such "
+                  "member, which means 12") != std::string::npos);
   m.heads = m.kv_heads = 12;
   m.own_head_dim = 16;
   for (const char* member :
@@ -292,37 +292,35 @@ TEST_CASE("what a bamtrain's config.json lacks has the default of the exported c
 
   m.norm.kind = NormKind::layernorm;
   CHECK(refusal(f, without("norm"))
-            .find("config.json: norm: expected \"layernorm\", as model.norm.kind asks, found none, "
-                  "which stands for \"rmsnorm\"") != std::string::npos);
+            .find("config.json: norm: expected \"layernorm\", by model.norm.kind, found no such "
+                  "member, which means \"rmsnorm\"") != std::string::npos);
   m.norm.kind = NormKind::rmsnorm;
   m.norm.eps = 1e-6;
   CHECK(f.one(without("norm_eps")) ==
-        "norm_eps is not there, which stands for 1e-05, and model.norm.eps of this run 1e-06");
+        "norm_eps is missing, which means 1e-05, but model.norm.eps of this run is 1e-06");
   m.norm.eps = 1e-5;
   m.mlp.kind = MlpKind::geglu;
   CHECK(refusal(f, without("mlp"))
-            .find("config.json: mlp: expected \"geglu\", as model.mlp.kind asks, found none, which "
-                  "stands for \"swiglu\"") != std::string::npos);
+            .find("config.json: mlp: expected \"geglu\", by model.mlp.kind, found no such member, "
+                  "which means \"swiglu\"") != std::string::npos);
   m.mlp.kind = MlpKind::swiglu;
   m.attention.window = 9;
   CHECK(f.one(of_prior_without("window")) ==
-        "priors[0].window is not there, which stands for 0, and model.attention.window of this run "
-        "9");
-  CHECK(f.one(of_prior_without("window"), {true, true}).find("priors[0].window is not there") == 0);
+        "priors[0].window is missing, which means 0, but model.attention.window of this run is 9");
+  CHECK(f.one(of_prior_without("window"), {true, true}).find("priors[0].window is missing") == 0);
   m.attention.window = 0;
   m.attention.document_mask = true;
   CHECK(f.one(without("document_start")) ==
-        "document_start is not there, which stands for null, and model.attention.document_mask of "
-        "this run true");
+        "document_start is missing, which means null, but model.attention.document_mask of this "
+        "run is true");
   m.attention.document_mask = false;
   m.attention.scale = scale("ssmax");
-  CHECK(
-      f.one(without("scale")) ==
-      "scale.name is not there, which stands for \"none\", and model.attention.scale.name of this "
-      "run \"ssmax\"");
+  CHECK(f.one(without("scale")) ==
+        "scale.name is missing, which means \"none\", but model.attention.scale.name of this run "
+        "is \"ssmax\"");
   CHECK(f.one(of_prior_without("scale_bias")) ==
-        "priors[0].scale_bias is not there, which stands for false, and "
-        "model.attention.scale.scale_bias of this run true");
+        "priors[0].scale_bias is missing, which means false, but model.attention.scale.scale_bias "
+        "of this run is true");
   for (const json& folder : {without("scale"), of_prior_without("scale_bias")}) {
     CHECK(f.told(folder, {false, true}).empty());
   }
@@ -330,8 +328,8 @@ TEST_CASE("what a bamtrain's config.json lacks has the default of the exported c
   json older = without("max_position_embeddings");
   older["priors"][0].erase("threshold_length");
   CHECK(f.one(older) ==
-        "priors[0].threshold_length is 512, and model.attention.prior.threshold_length of this run "
-        "48");
+        "priors[0].threshold_length is 512, but model.attention.prior.threshold_length of this run "
+        "is 48");
 
   // These defaults are those of the code in an export.
   const char* source = std::getenv("BAMTRAIN_SOURCE");
@@ -356,26 +354,27 @@ TEST_CASE("another scale and its options are told, and whether documents are mas
   ModelConfig other = m;
   other.attention.scale = scale("ssmax", {{"offset", 1.0}});
   CHECK(f.one(f.exported(other)) ==
-        "scale.offset is 1, and model.attention.scale.offset of this run 0");
+        "scale.offset is 1, but model.attention.scale.offset of this run is 0");
   other.attention.scale = scale("ssmax", {{"scale_bias", std::string("false")}});
   CHECK(f.one(f.exported(other)) ==
-        "priors[0].scale_bias is false, and model.attention.scale.scale_bias of this run true");
+        "priors[0].scale_bias is false, but model.attention.scale.scale_bias of this run is true");
   other.attention.scale = scale("ssmax", {{"init", 2.0}, {"init_std", 0.5}});
   CHECK(f.told(f.exported(other)).empty());
   m.attention.scale = scale("none");
   other.attention.scale = scale("constant", {{"t", 2.0}});
   CHECK(f.one(f.exported(other)) ==
-        "scale.name is \"constant\", and model.attention.scale.name of this run \"none\"");
+        "scale.name is \"constant\", but model.attention.scale.name of this run is \"none\"");
   other = m;
   other.attention.document_mask = true;
   CHECK(f.one(f.exported(other)) ==
-        "document_start is 5, and model.attention.document_mask of this run false");
+        "document_start is 5, but model.attention.document_mask of this run is false");
   m.attention.document_mask = true;
   f.c.data.document_start = 1;
-  CHECK(f.one(f.exported(other)) == "document_start is 5, and data.document_start of this run 1");
+  CHECK(f.one(f.exported(other)) ==
+        "document_start is 5, but data.document_start of this run is 1");
   other.attention.document_mask = false;
   CHECK(f.one(f.exported(other)) ==
-        "document_start is null, and model.attention.document_mask of this run true");
+        "document_start is null, but model.attention.document_mask of this run is true");
 }
 
 TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
@@ -386,29 +385,28 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
     return folder;
   };
   CHECK(f.one(set("rope_theta", 5e5)) ==
-        "rope_theta is 500000.0, and model.attention.prior.theta of this run 10000.0");
+        "rope_theta is 500000.0, but model.attention.prior.theta of this run is 10000.0");
   CHECK(f.one(set("rope_parameters", {{"rope_theta", 5e5}, {"rope_type", "default"}})) ==
-        "rope_parameters.rope_theta is 500000.0, and model.attention.prior.theta of this run "
+        "rope_parameters.rope_theta is 500000.0, but model.attention.prior.theta of this run is "
         "10000.0");
   for (const char* type : {"rope_type", "type"}) {
     CHECK(f.one(set("rope_scaling", {{type, "linear"}, {"factor", 4}})) ==
           std::string("rope_scaling.") + type +
-              " is \"linear\", and model.attention.prior.scaling of this run \"none\"");
+              " is \"linear\", but model.attention.prior.scaling of this run is \"none\"");
   }
   json folder = llama();
   folder.erase("rope_theta");
   CHECK(f.one(folder) ==
-        "no rope_theta is there, and model.attention.prior.theta of this run "
-        "10000.0");
+        "it has no rope_theta, but model.attention.prior.theta of this run is 10000.0");
 
   PriorChoice& rope = f.c.model.attention.prior.pattern[0];
   rope.options.set("scaling", std::string("linear"));
   rope.options.set("factor", 4.0);
   CHECK(f.told(set("rope_scaling", {{"type", "linear"}, {"factor", 4}})).empty());
   CHECK(f.one(set("rope_scaling", {{"type", "linear"}, {"factor", 2}})) ==
-        "rope_scaling.factor is 2, and model.attention.prior.factor of this run 4.0");
+        "rope_scaling.factor is 2, but model.attention.prior.factor of this run is 4.0");
   CHECK(f.one(llama()) ==
-        "rope_type is \"default\", and model.attention.prior.scaling of this run \"linear\"");
+        "rope_type is \"default\", but model.attention.prior.scaling of this run is \"linear\"");
   rope.options.set("scaling", std::string("llama3"));
   const json llama3 = {{"rope_type", "llama3"},
                        {"factor", 4.0},
@@ -416,8 +414,8 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
                        {"high_freq_factor", 4.0},
                        {"original_max_position_embeddings", 8192}};
   CHECK(f.one(set("rope_scaling", llama3)) ==
-        "rope_scaling.original_max_position_embeddings is 8192, and "
-        "model.attention.prior.original_length of this run 48");
+        "rope_scaling.original_max_position_embeddings is 8192, but "
+        "model.attention.prior.original_length of this run is 48");
   rope.options.set("original_length", 8192.0);
   CHECK(f.told(set("rope_scaling", llama3)).empty());
   rope.options.set("original_length", 0.0);
@@ -427,35 +425,35 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
 
   rope = prior("alibi");
   CHECK(f.one(llama()) ==
-        "its prior is rope, and model.attention.prior.name of this run \"alibi\"");
+        "its prior is rope, but model.attention.prior.name of this run is \"alibi\"");
   json mistral = set("model_type", "mistral");
   mistral["sliding_window"] = nullptr;
   CHECK(f.one(mistral) ==
-        "its prior is rope, and model.attention.prior.name of this run \"alibi\"");
+        "its prior is rope, but model.attention.prior.name of this run is \"alibi\"");
   f.c.model.attention.prior = prior("rope");
   mistral.erase("sliding_window");
-  CHECK(f.one(mistral) == "sliding_window is 4096, and model.attention.window of this run 0");
+  CHECK(f.one(mistral) == "sliding_window is 4096, but model.attention.window of this run is 0");
 }
 
 TEST_CASE("a Llama has no scale, and no window; a Mistral has one") {
   FromFolder f;
   json folder = llama();
   folder["sliding_window"] = 16;  // transformers does not read it in a Llama
-  const std::string not_read = "sliding_window: not read; a model of type ";
+  const std::string not_read = "sliding_window: ignored; a model of type ";
   CHECK(f.one(folder) == not_read + "llama has no such member");
   f.c.model.attention.window = 16;
   CHECK(f.told(folder).size() == 2);
   folder["model_type"] = "mistral";
   CHECK(f.told(folder).empty());
   f.c.model.attention.window = 0;
-  CHECK(f.one(folder) == "sliding_window is 16, and model.attention.window of this run 0");
+  CHECK(f.one(folder) == "sliding_window is 16, but model.attention.window of this run is 0");
   f.c.model.attention.window = 16;
   folder["use_sliding_window"] = false;  // or this one in a Mistral
   CHECK(f.one(folder) == "use_" + not_read + "mistral has no such member");
   folder.erase("use_sliding_window");
   f.c.model.attention.scale = scale("constant");
   CHECK(f.one(folder) ==
-        "it has no logit scale, and model.attention.scale.name of this run \"constant\"");
+        "it has no logit scale, but model.attention.scale.name of this run is \"constant\"");
 }
 
 TEST_CASE("another normalizer and its options are told; a folder without one is a softmax") {
@@ -465,7 +463,7 @@ TEST_CASE("another normalizer and its options are told; a folder without one is 
   CHECK(f.told(llama()).empty());
   m.attention.normalizer = normalizer("entmax");
   CHECK(f.one(llama()) ==
-        "its attention is a softmax, and model.attention.normalizer.name of this run \"entmax\"");
+        "its normalizer is softmax, but model.attention.normalizer.name of this run is \"entmax\"");
   CHECK(f.told(llama(), {false, false, true}).empty());
 
   m.attention.prior = prior("bam");
@@ -473,13 +471,13 @@ TEST_CASE("another normalizer and its options are told; a folder without one is 
   other.attention.normalizer = normalizer("softmax");
   json folder = f.exported(other);
   CHECK(f.one(folder) ==
-        "normalizer.name is \"softmax\", and model.attention.normalizer.name of this run "
+        "normalizer.name is \"softmax\", but model.attention.normalizer.name of this run is "
         "\"entmax\"");
   CHECK(f.told(folder, {false, false, true}).empty());
   folder.erase("normalizer");
   CHECK(f.one(folder) ==
-        "normalizer.name is not there, which stands for \"softmax\", and "
-        "model.attention.normalizer.name of this run \"entmax\"");
+        "normalizer.name is missing, which means \"softmax\", but model.attention.normalizer.name "
+        "of this run is \"entmax\"");
   CHECK(refusal(f,
                 [&] {
                   folder["normalizer"] = "entmax";
@@ -489,11 +487,11 @@ TEST_CASE("another normalizer and its options are told; a folder without one is 
 
   other.attention.normalizer = normalizer("entmax", {{"alpha", 2.0}});
   CHECK(f.one(f.exported(other)) ==
-        "normalizer.alpha is 2.0, and model.attention.normalizer.alpha of this run 1.5");
+        "normalizer.alpha is 2.0, but model.attention.normalizer.alpha of this run is 1.5");
   m.attention.normalizer = normalizer("topk", {{"k", 0.0}});
   other.attention.normalizer = normalizer("topk");
   CHECK(f.one(f.exported(other)) ==
-        "normalizer.k is 32, and model.attention.normalizer.k of this run \"n/2\"");
+        "normalizer.k is 32, but model.attention.normalizer.k of this run is \"n/2\"");
 }
 
 TEST_CASE("of what init_from.new names there is no word") {
@@ -525,10 +523,10 @@ TEST_CASE("what mixes heads and its base are told each by itself") {
   };
   const PriorChoice power = prior("kerple", {{"kernel", std::string("power")}});
   const std::string kernel =
-      "priors[0].kernel is \"power\", and model.attention.prior.base.kernel of this run "
+      "priors[0].kernel is \"power\", but model.attention.prior.base.kernel of this run is "
       "\"logarithmic\"";
   const std::string variant =
-      "priors[0].mix.variant is \"concat\", and model.attention.prior.variant of this run "
+      "priors[0].mix.variant is \"concat\", but model.attention.prior.variant of this run is "
       "\"concat_residual\"";
   FromFolder f;
   ModelConfig& m = f.c.model;
@@ -543,12 +541,12 @@ TEST_CASE("what mixes heads and its base are told each by itself") {
   other.attention.prior = power;
   CHECK(f.one(f.exported(other), {.mix = true}) == kernel);
   CHECK(f.one(f.exported(other), {.prior = true}) ==
-        "priors[0].mix.name is null, and model.attention.prior.name of this run \"dape\"");
+        "priors[0].mix.name is null, but model.attention.prior.name of this run is \"dape\"");
 
   m.attention.prior = mixed(prior("alibi"), "concat_residual");
   CHECK(f.one(llama(), {.mix = true}).find("its prior is rope") == 0);
   CHECK(f.one(llama(), {.prior = true}) ==
-        "nothing mixes its heads, and model.attention.prior.name of this run \"dape\"");
+        "it has no mix, but model.attention.prior.name of this run is \"dape\"");
 }
 
 TEST_CASE("a config.json that is none of ours and none of a Llama's is damaged") {
@@ -561,8 +559,8 @@ TEST_CASE("a config.json that is none of ours and none of a Llama's is damaged")
         std::string::npos);
   }
   CHECK(refusal(f, {{"model_type", "bamtrain"}, {"norm", "rmsnorm"}})
-            .find("config.json: priors: expected a list of objects with a name, found none") !=
-        std::string::npos);
+            .find("config.json: priors: expected a list of objects with a name, found no such "
+                  "member") != std::string::npos);
   CHECK(refusal(f, {{"priors", {{{"name", "rope"}}}}, {"num_attention_heads", 4}, {"scale", 3}})
             .find("config.json: scale: expected an object with a name, found 3") !=
         std::string::npos);

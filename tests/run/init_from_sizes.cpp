@@ -71,9 +71,9 @@ TEST_CASE("a size that contradicts the tensors is refused by its name") {
       const std::string message = f.refusal();
       INFO(message);
       CHECK(contains(message, std::string("config.json: ") + member + ": expected " +
-                                  std::to_string(right) +
-                                  ", as the tensors beside it have it, found " + wrong.dump()));
-      CHECK(contains(message, "remedy: "));
+                                  std::to_string(right) + ", as in the tensors next to it, found " +
+                                  wrong.dump()));
+      CHECK(contains(message, "; use another checkpoint, or restore this one from a copy"));
     }
   }
 }

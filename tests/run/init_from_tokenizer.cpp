@@ -89,7 +89,7 @@ TEST_CASE("shards of another tokenizer than the weights' are refused, unless tha
   const Outcome o = t.next(t.exported, t.of_other());
   INFO(o.output);
   CHECK(o.code == 0);
-  CHECK(o.output.find("warning: " + t.exported + ": tells no tokenizer") != std::string::npos);
+  CHECK(o.output.find("warning: " + t.exported + ": names no tokenizer") != std::string::npos);
 }
 
 namespace {
@@ -163,9 +163,11 @@ TEST_CASE(
   f.write("tokenizer.json", byte_level(500));
   CHECK(f.refusal().empty());
   REQUIRE(f.told.size() == 1);
-  CHECK(f.told[0].find("hf: tells no SHA-256 of its tokenizer: whether ") != std::string::npos);
+  CHECK(f.told[0].find(
+            "hf: names no SHA-256 of its tokenizer, so the token ids of data.train are ") !=
+        std::string::npos);
   f.write("tokenizer.json", byte_level(480));
-  CHECK(f.refuses("hf, which has 480 ids, found shards of one with 500; remedy: tokenize"));
+  CHECK(f.refuses("hf, which has 480 ids, found shards of one with 500; tokenize"));
   const auto card = [](const std::string& sha256) {
     return "# A model\n| | |\n|---|---|\n| steps | 3 of 3 |\n| tokenizer | byte-level BPE, 500 "
            "pieces: `cl100k.tiktoken`, SHA-256 `" +
@@ -197,5 +199,5 @@ TEST_CASE("an export's model card tells its tokenizer where tokenizer_config.jso
   const Outcome without = t.next(t.exported, {});
   INFO(without.output);
   CHECK(without.code == 0);
-  CHECK(without.output.find("tells no SHA-256 of its tokenizer") != std::string::npos);
+  CHECK(without.output.find("names no SHA-256 of its tokenizer") != std::string::npos);
 }

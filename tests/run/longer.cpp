@@ -91,8 +91,8 @@ TEST_CASE("where the past depends on the length, another one is refused with wha
     const nlohmann::json constant = {{"name", "constant"}};
     REQUIRE(train_longer(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
     check_length_refused(train_longer(w, c, constant, 16, {"seed=8"}),
-                         {"seed, train.steps: expected the values",
-                          "found others (seed: 7 -> 8, train.steps: 8 -> 16); remedy: "});
+                         {"seed, train.steps: expected the same values as in ",
+                          "found changes (seed: 7 -> 8, train.steps: 8 -> 16); set them back"});
   }
   SECTION("below the steps that are done") {
     const nlohmann::json constant = {{"name", "constant"}};
@@ -110,12 +110,12 @@ TEST_CASE("a refused resume shows the first keys as they were and as they are") 
   const nlohmann::json c = small_run(w), constant = {{"name", "constant"}};
   REQUIRE(train_longer(w, c, constant, 8, {"train.stop_at=1"}).code == 0);
   check_length_refused(train_longer(w, c, constant, 8, {"model.attention.prior.init=laplace"}),
-                       {"model.attention.prior.init: expected the values",
+                       {"model.attention.prior.init: expected the same values as in ",
                         "(model.attention.prior.init: \"uniform\" -> \"laplace\")"});
   check_length_refused(train_longer(w, c, constant, 8, {"model.attention.prior=rope"}),
                        {"(model.attention.prior.name: \"bam\" -> \"rope\", ",
-                        "model.attention.prior.decay: false -> nothing, ",
-                        "model.attention.prior.factor: nothing -> 1.0", " more)"});
+                        "model.attention.prior.decay: false -> unset, ",
+                        "model.attention.prior.factor: unset -> 1.0", " more)"});
 }
 
 TEST_CASE("a run that has no step left to do says so") {
@@ -123,13 +123,13 @@ TEST_CASE("a run that has no step left to do says so") {
   const nlohmann::json c = small_run(w), constant = {{"name", "constant"}};
   const Outcome first = train_longer(w, c, constant, 8);
   REQUIRE(first.code == 0);
-  CHECK(first.output.find("no step is left") == std::string::npos);
+  CHECK(first.output.find("already at step") == std::string::npos);
   const std::string saved = digest(w.path("out/checkpoint-00000008"));
   const Outcome done = train_longer(w, c, constant, 8);
   CHECK(done.code == 0);
-  CHECK(done.output.find("no step is left: train.steps is 8") != std::string::npos);
+  CHECK(done.output.find("already at step 8 of 8\n") != std::string::npos);
   const Outcome stopped = train_longer(w, c, constant, 8, {"train.stop_at=4"});
   CHECK(stopped.code == 0);
-  CHECK(stopped.output.find("no step is left: train.stop_at is 4") != std::string::npos);
+  CHECK(stopped.output.find("already at step 8 of 4 (train.stop_at)\n") != std::string::npos);
   CHECK(digest(w.path("out/checkpoint-00000008")) == saved);
 }

@@ -344,7 +344,7 @@ TEST_CASE("a results.json that cannot be continued ends the run before its first
   SECTION("a folder") {
     fs::remove(path);
     fs::create_directory(path);
-    part = "move what is there elsewhere";
+    part = "move the existing file elsewhere";
   }
   const std::vector<json> before = repeatable_lines(w, "out");
   for (const int processes : {1, 2}) {
@@ -432,7 +432,7 @@ TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by
         std::string::npos);
   CHECK(best_of(w, "damaged")["step"] == extreme(w, "damaged", "copy@100", true, 4));
 
-  const std::string other = anew + ", was the best by another measure: the best is sought anew";
+  const std::string other = anew + ", was chosen by another metric; starting the search again";
   resumed("metric", with_best(c, "copy@4/loss", "max"), other);
   CHECK(best_of(w, "metric")["step"] == extreme(w, "metric", "copy@4", true, 4));
   CHECK(best_of(w, "metric")["metric"] == "copy@4/loss");
@@ -481,20 +481,20 @@ TEST_CASE("--dry-run tells the memory that tasks take beside the steps and after
     const size_t at = o.output.find("\n  " + label + " ");
     return at == std::string::npos ? 0.0 : std::stod(o.output.substr(at + 3 + label.size()));
   };
-  const double beside = figure(c, "beside it: tasks"), after = figure(c, "after it: evaluation");
+  const double beside = figure(c, "+ tasks"), after = figure(c, "final evaluation");
   // Memory of the passes grows with the tokens per batch: 8,192 / 202 sequences of 202.
   CHECK(beside > 0);
   CHECK(after > beside);
   json longer = c;
   longer["eval"]["tasks"][0]["lengths"] = {4, 100, 1000};
   longer["eval"]["tasks"][0]["samples"] = 1;
-  CHECK(figure(longer, "beside it: tasks") != beside);
+  CHECK(figure(longer, "+ tasks") != beside);
   json at_end = c;
   at_end["eval"]["tasks"][0].erase("every");
-  CHECK(figure(at_end, "beside it: tasks") == 0);
-  CHECK(figure(at_end, "after it: evaluation") == after);
+  CHECK(figure(at_end, "+ tasks") == 0);
+  CHECK(figure(at_end, "final evaluation") == after);
   at_end["eval"].erase("tasks");
-  CHECK(figure(at_end, "after it: evaluation") == 0);
+  CHECK(figure(at_end, "final evaluation") == 0);
   CHECK_FALSE(fs::exists(w.path("out")));
 }
 

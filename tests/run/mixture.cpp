@@ -69,7 +69,7 @@ TEST_CASE("a checkpoint names the sources, and goes on with no others and no oth
     const Outcome o = train_mixed(w, changed, "out");
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::data));
-    CHECK(o.output.find("data.train: expected the shards and tasks that ") != std::string::npos);
+    CHECK(o.output.find("data.train: expected the shards and tasks of ") != std::string::npos);
     CHECK(train_mixed(w, changed, "out",
                       {"checkpoint.allow_change=[\"data.train\"]", "train.stop_at=4"})
               .code == 0);
@@ -129,7 +129,7 @@ TEST_CASE("the same shards under another spelling are refused, both keys named")
     const Outcome o = train_mixed(w, again, "out");
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::config));
-    CHECK(o.output.find("data.train[2].path: expected other shards than those of data.train[0], "
+    CHECK(o.output.find("data.train[2].path: expected shards other than those of data.train[0], "
                         "found \"" +
                         w.path(name) + "\", the files of \"" + w.path("train") + "\"") !=
           std::string::npos);

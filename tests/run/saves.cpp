@@ -67,7 +67,7 @@ TEST_CASE("where the newest checkpoint has diverged the one before it is named, 
   REQUIRE(left.size() == 2);
   for (int again = 0; again < 2; ++again) {  // the run itself, then the run that resumes from it
     CHECK(o.output.find("the parameters of " + w.path("out/") + left[1] +
-                        " have diverged: move it away and go on from " + w.path("out/") +
+                        " have diverged: move it elsewhere and resume from " + w.path("out/") +
                         left[0]) != std::string::npos);
     CHECK(checkpoints_in(w.path("out")) == left);
     o = train_saving(w, c, diverging);
@@ -111,7 +111,7 @@ TEST_CASE("metrics.jsonl that is removed or emptied in mid-run goes on, with a w
   INFO(o.output);
   CHECK(o.code == 0);
   const size_t told =
-      o.output.find("warning: metrics.jsonl was removed or cut while the run wrote");
+      o.output.find("warning: metrics.jsonl was removed or truncated while the run wrote");
   CHECK(told != std::string::npos);
   CHECK(o.output.find("warning: ", told + 1) == std::string::npos);
   CHECK(read_metrics(w.path("out")).back()["step"] == 400);

@@ -75,7 +75,8 @@ TEST_CASE("a signal while shards are opened ends the run with 85 and nothing wri
   write_empty_shard(w.path("val/000.bin"), 1 << 30);
   const std::string config = write_config(w, "run.json", c);
   const auto terminate = [](int process) { kill(process, SIGTERM); };
-  const Outcome o = run_and(bamtrain_command(config), "process(es)", terminate, threads(1));
+  const Outcome o =
+      run_and(bamtrain_command(config), "1 process, 1 thread, ", terminate, threads(1));
   INFO(o.output);
   CHECK(o.code == 85);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
@@ -210,7 +211,7 @@ TEST_CASE("a lost terminal stops a run like SIGTERM, unless SIGHUP is ignored") 
               "\n1/100000 loss", hang_up, threads(1));
   INFO(o.output);
   CHECK(o.code == 85);
-  CHECK(o.output.find("run the same command to resume") != std::string::npos);
+  CHECK(o.output.find("Run the same command to resume.") != std::string::npos);
 }
 
 TEST_CASE("a second SIGINT ends the run at once, one after another signal does not") {
@@ -251,7 +252,7 @@ TEST_CASE("a reader that is gone from the start costs no run") {
           threads(1));
   INFO(o.output);
   CHECK(o.output.find("ended with 0") != std::string::npos);
-  CHECK(o.output.find("standard output takes no more") != std::string::npos);
+  CHECK(o.output.find("standard output: write failed") != std::string::npos);
 }
 
 TEST_CASE("a reader that goes away costs no step") {

@@ -62,29 +62,30 @@ TEST_CASE("what is no study is refused by the key that is none") {
     check_mentions(without(key), {key});
   }
   check_mentions(with("study_version", 2), {"study_version", "2"});
-  check_mentions(with("mesures", 2), {"mesures", "did you mean \"measures\"?"});
+  check_mentions(with("mesures", 2), {"mesures", "did you mean measures?"});
   check_mentions(with("name", 3), {"name", "string"});
-  check_mentions(with("measures", ordered_json::array()), {"measures", "at least one"});
+  check_mentions(with("measures", ordered_json::array()), {"measures", "empty list; add a metric"});
   check_mentions(with("set", {{"out_dir", "x"}}), {"set", "out_dir"});
-  check_mentions(with("out_dir", "~/studies"), {"out_dir", "only a shell replaces"});
+  check_mentions(with("out_dir", "~/studies"), {"out_dir", "only a shell expands"});
   check_mentions(with("set", 1), {"set", "object"});
-  check_mentions(with("name", "a\nb"), {"name", "a label of one line"});
+  check_mentions(with("name", "a\nb"), {"name", "a non-empty label of one line"});
   for (const char* key : {"", "train.", "seed=1"}) {
-    check_mentions(with("set", {{key, 1}}), {"set", "a key of a run's configuration"});
+    check_mentions(with("set", {{key, 1}}), {"set", "a config key"});
   }
   check_mentions(with("choose", {{"metric", "a/b"}, {"mode", "most"}}), {"choose.mode", "most"});
   check_mentions(with("axes", ordered_json::array()), {"axes"});
   const auto axis = [&](const ordered_json& a) { return with("axes", ordered_json::array({a})); };
-  check_mentions(axis({{"key", "seed"}}), {"axes[0].values", "nothing"});
+  check_mentions(axis({{"key", "seed"}}), {"axes[0].values", "found no values"});
   check_mentions(axis({{"key", "seed"}, {"values", ordered_json::array()}}), {"axes[0].values"});
   check_mentions(axis({{"name", "a"}, {"values", {1, 2}}}), {"axes[0].values", "labels"});
   check_mentions(axis({{"values", {{"a", {{"seed", 1}}}}}}), {"axes[0].name"});
-  check_mentions(axis({{"key", "seed"}, {"values", {1, 1}}}), {"axes[0].values[1]", "\"1\" again"});
+  check_mentions(axis({{"key", "seed"}, {"values", {1, 1}}}),
+                 {"axes[0].values[1]", "duplicate value \"1\""});
   check_mentions(axis({{"key", "seed"}, {"values", {1}}, {"for", "row"}}), {"axes[0].for", "row"});
   check_mentions(axis({{"key", "seed"}, {"values", {1}}, {"vaules", {1}}}), {"axes[0].vaules"});
   check_mentions(with("axes", {{{"key", "seed"}, {"values", {1}}},
                                {{"name", "seed"}, {"values", {{"a", {{"seed", 1}}}}}}}),
-                 {"axes[1]", "\"seed\" again"});
+                 {"axes[1]", "duplicate name \"seed\""});
   check_mentions(with("axes", {{{"key", "seed"}, {"values", {1}}},
                                {{"name", "b"}, {"values", {{"a", {{"seed", 1}}}}}}}),
                  {"axes", "seed in \"seed\" and in \"b\""});

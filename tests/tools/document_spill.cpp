@@ -60,7 +60,10 @@ TEST_CASE("a file that ends within a document is an error") {
   for (const int64_t keep : {35, 17, 15, 1}) {
     const std::string bytes = read_bytes(folder.file("a"));
     DocumentSpill spill(folder.file("a"), 2, keep);
-    CHECK(contains(error_of(ExitCode::data, [&] { spill.for_each([](const auto&) {}); }), "whole"));
+    const std::string message =
+        error_of(ExitCode::data, [&] { spill.for_each([](const auto&) {}); });
+    CHECK((contains(message, "ends inside a document; ") ||
+           contains(message, "a document reaches past the end; ")));
     write_bytes(folder.file("a"), bytes);
   }
 }

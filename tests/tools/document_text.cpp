@@ -72,23 +72,22 @@ TEST_CASE("bad JSON lines are refused by file and line") {
     INFO(message);
     CHECK(contains(message, "books.jsonl:7"));
     CHECK(contains(message, part));
-    CHECK(contains(message, "remedy"));
+    CHECK(contains(message, "; "));
   };
-  refused("{\"text\": \"cut o", "books.jsonl:7:15: expected valid JSON");
-  refused("{\"text\": \"a\"} {\"text\": \"b\"}", "books.jsonl:7:15: expected nothing after");
-  refused("not json", "books.jsonl:7:2: expected valid JSON");
+  refused("{\"text\": \"cut o", "books.jsonl:7:15: invalid JSON");
+  refused("{\"text\": \"a\"} {\"text\": \"b\"}", "books.jsonl:7:15: text after the JSON value");
+  refused("not json", "books.jsonl:7:2: invalid JSON");
+  refused("{\"text\": \"\\ud83c lone\"}", "books.jsonl:7:11: expected UTF-16 surrogates in pairs");
   refused("{\"text\": \"\\ud83c lone\"}",
-          "books.jsonl:7:11: expected surrogates of UTF-16 in pairs");
-  refused("{\"text\": \"\\ud83c lone\"}",
-          "found \\ud83c alone; remedy: repair or remove the line, or "
+          "found \\ud83c alone; repair or remove the line, or "
           "choose --invalid-utf8 replace or skip");
   refused("{\"text\": NaN}", "number");
   refused(std::string("{\"text\": \"a\0\"}", 14), "NUL");
   refused("[\"text\"]", "array");
-  refused("{\"content\": \"a\", \"url\": \"b\"}", "content, url");
-  refused("{}", "no field");
+  refused("{\"content\": \"a\", \"url\": \"b\"}", "field \"text\": missing (found content, url)");
+  refused("{}", "field \"text\": missing (the object is empty)");
   refused("{\"text\": 5}", "number");
-  refused(std::string(100'000, '['), "levels of nesting");
+  refused(std::string(100'000, '['), "nested deeper than");
 }
 
 TEST_CASE(
@@ -99,8 +98,8 @@ TEST_CASE(
     const std::string message = refusal(line, DocumentKind::jsonl);
     INFO(message);
     CHECK(contains(message, "books.jsonl:7:"));
-    CHECK(contains(message, "for the second time"));
-    CHECK(contains(message, "remedy: repair or remove the line"));
+    CHECK(contains(message, "duplicate key"));
+    CHECK(contains(message, "repair or remove the line"));
   }
   CHECK(text_of(R"({"text": "a", "one": {"id": 1}, "two": {"id": 2}})", DocumentKind::jsonl).text ==
         "a");
@@ -113,7 +112,7 @@ TEST_CASE("numbers that are not finite, in other fields, leave the text as it is
               DocumentKind::jsonl)
           .text == "NaN \"Infinity\" -Infinity");
   CHECK(text_of("{\"text\": \"a\", \"score\": NaN}\r", DocumentKind::jsonl).text == "a");
-  CHECK(contains(refusal("{\"text\": \"a\", \"x\": NaNa}", DocumentKind::jsonl), "valid JSON"));
+  CHECK(contains(refusal("{\"text\": \"a\", \"x\": NaNa}", DocumentKind::jsonl), "invalid JSON"));
 }
 
 TEST_CASE("half a pair of surrogates in JSON is bad UTF-8: replaced, or skipped and counted") {
@@ -161,8 +160,7 @@ TEST_CASE("a NUL byte is in no plain text, whatever becomes of bad UTF-8") {
     for (const DocumentKind kind : {DocumentKind::line, DocumentKind::file, DocumentKind::wikitext,
                                     DocumentKind::blank_line}) {
       const std::string message = error_of(ExitCode::data, [&] { text_of(text, kind, how); });
-      CHECK(
-          contains(message, "books.jsonl:8: expected plain text, found a NUL byte at offset 109"));
+      CHECK(contains(message, "books.jsonl:8: not text: NUL byte at offset 109"));
     }
   }
   // A JSON string may contain NUL, and a column's text is taken as written.
@@ -184,7 +182,9 @@ TEST_CASE("bytes that are no UTF-8 are counted, the first by its place, and limi
   require_mostly_utf8(sum, 65'535);  // too few bytes to decide
   require_mostly_utf8(sum, 65'540);
   const std::string message = error_of(ExitCode::data, [&] { require_mostly_utf8(sum, 65'539); });
-  CHECK(contains(message, "books.jsonl:8, offset 102: expected text, of which at most 10 %"));
+  CHECK(contains(message,
+                 "books.jsonl:8, offset 102: expected at most 10 % of bytes that are not valid "
+                 "UTF-8"));
   CHECK(contains(message, "found 10.0 % of the 65539 bytes"));
 }
 

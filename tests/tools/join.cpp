@@ -138,9 +138,9 @@ TEST_CASE("what does not belong together is not joined, and nothing is left") {
     CHECK(contains(error_of(ExitCode::data, [&] { joined(inputs, all); }), expected));
     CHECK_FALSE(fs::exists(all));
   };
-  refused({parts[0], parts[2]}, "expected part 2 of 3 once, found it 0 times");
+  refused({parts[0], parts[2]}, "part 2 of 3 is missing");
   fs::copy(parts[1], folder.file("copy"), fs::copy_options::recursive);
-  refused({parts[0], parts[1], parts[2], folder.file("copy")}, "found it 2 times");
+  refused({parts[0], parts[1], parts[2], folder.file("copy")}, "part 2 of 3 is given 2 times");
   fs::create_directories(folder.file("nothing"));
   refused({parts[0], parts[1], folder.file("nothing")}, "found no part");
   // Inputs that would duplicate a set, or overwrite one.
@@ -151,8 +151,8 @@ TEST_CASE("what does not belong together is not joined, and nothing is left") {
   };
   misplaced({parts[0], parts[1], parts[0] + "/../" + fs::path(parts[0]).filename().string()}, all,
             "expected each set once");
-  misplaced(parts, parts[0], "expected a folder beside the inputs");
-  misplaced(parts, parts[1] + "/all", "expected a folder beside the inputs");
+  misplaced(parts, parts[0], "expected a folder outside the inputs");
+  misplaced(parts, parts[1] + "/all", "expected a folder outside the inputs");
   CHECK_FALSE(fs::exists(parts[1] + "/all"));
 
   TokenizeOptions other = o;
@@ -172,7 +172,7 @@ TEST_CASE("what does not belong together is not joined, and nothing is left") {
   plain.output = folder.file("plain");
   run(plain);
   refused({other.output, plain.output}, "expected the tokenizer of");
-  refused({folder.file("plain/train")}, "expected the output of `bamdata tokenize`");
+  refused({folder.file("plain/train")}, "not an output of `bamdata tokenize`");
 
   const std::string shard = plain.output + "/train/000000.bin";
   write_bytes(shard, read_bytes(shard).substr(0, 3000));

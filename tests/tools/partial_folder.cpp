@@ -52,7 +52,7 @@ TEST_CASE("what is kept is there for the next, all else goes, and the lock stays
     fill_partial(partial, "half");
     CHECK(contains(error_of(ExitCode::io,
                             [&] { PartialFolder(folder.file("set"), may_replace_shards(false)); }),
-                   "set.partial: expected a folder that no other run is using"));
+                   "set.partial: in use by"));
     CHECK(fs::exists(partial.output()));
   }
   CHECK(names_in(folder.path()).empty());
@@ -87,7 +87,7 @@ TEST_CASE("what another program made under the name of the work is refused, and 
     INFO(found);
     const std::string message = error_of(
         ExitCode::io, [&] { PartialFolder(folder.file("set"), may_replace_shards(true)); });
-    CHECK(contains(message, partial + ": expected nothing yet"));
+    CHECK(contains(message, partial + ": expected no such folder yet, or a partial output of "));
     CHECK(contains(message, "found " + found));
   };
   fs::create_directories(folder.file("mine/notes"));
@@ -164,7 +164,7 @@ TEST_CASE("a folder with a lock is the work's only where it holds no other names
     INFO(message);
     CHECK((contains(message, "found a folder with " + name + ", which it does not make") ||
            (above == "train" && contains(message, "found a folder with train,"))));
-    CHECK(contains(message, "remedy: move it away, or choose another --output"));
+    CHECK(contains(message, "; move it elsewhere, or choose another --output"));
     CHECK(fs::exists(partial + "/" + foreign));
     CHECK(read_bytes(lock) == "123");
   }
@@ -216,7 +216,7 @@ TEST_CASE("another program's progress.json is refused by what it holds, and stay
       INFO(message);
       CHECK(contains(message, partial + "/progress.json:"));
       CHECK(contains(message,
-                     "it is no journal of `bamdata tokenize`: move its folder away, or "
+                     "not a journal of `bamdata tokenize`: move its folder elsewhere, or "
                      "choose another --output"));
       CHECK_FALSE(contains(message, "remove"));
       CHECK(read_bytes(partial + "/progress.json") == content);

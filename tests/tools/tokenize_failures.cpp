@@ -60,7 +60,7 @@ TEST_CASE("compressed bytes without a magic become no text, whatever the number 
       o.threads = threads;
       const std::string message = error_of(ExitCode::data, [&] { run(o); });
       CHECK(contains(message, "in.txt:2, offset "));
-      CHECK(contains(message, "expected text, of which at most 10 % of the bytes are no UTF-8"));
+      CHECK(contains(message, "expected at most 10 % of bytes that are not valid UTF-8"));
       if (first.empty()) first = message;
       CHECK(message == first);
       CHECK_FALSE(fs::exists(o.output));

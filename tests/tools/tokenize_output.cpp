@@ -168,7 +168,7 @@ TEST_CASE("what other options or inputs began is refused by name, and stays") {
     change(other);
     const std::string message = error_of(ExitCode::usage, [&] { run(other); });
     CHECK(contains(message, name + ": expected"));
-    CHECK(contains(message, folder.file("out.partial") + " was begun"));
+    CHECK(contains(message, folder.file("out.partial") + " was started"));
     CHECK(contains(message, "remove the folder"));
   };
   refused("--shard-tokens", [](TokenizeOptions& x) { x.shard_tokens = 20'000; });

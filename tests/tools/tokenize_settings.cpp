@@ -59,7 +59,7 @@ TEST_CASE("parts without a file, and inputs that are none, are refused") {
                           [&] {
                             inputs_of_part(files(folder, {0, 0}), {1, 2});
                           }),
-                 "found none in part 2 of 2"));
+                 "no file in part 2 of 2"));
   CHECK(contains(error_of(ExitCode::usage, [&] { inputs_of_part({"-"}, {1, 1}); }), "--part"));
 }
 

@@ -380,8 +380,8 @@ def stick_breaking(z, broken):
 def refuse_growth(normalizer):
     """A text that grows has no length of the whole."""
     if normalizer["name"] == "topk" and normalizer["k"] == "n/2" and normalizer["of"] == "sequence":
-        raise ValueError('normalizer.of: expected "row" with k "n/2": the length of a text that '
-                         'grows is not known, found "sequence": set config.normalizer["of"] to '
+        raise ValueError('normalizer.of: expected "row" with k "n/2": incremental decoding does not '
+                         'know the final length, found "sequence"; set config.normalizer["of"] to '
                          '"row", or pass whole sequences at once')
 
 

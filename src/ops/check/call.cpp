@@ -111,7 +111,7 @@ void CheckedCall::fail(const std::string& what, double found, double truth) cons
   throw Error(ExitCode::internal, std::string(operation_) + ": " + what,
               fmt::format("{} as on {}", truth, trusted_.name()),
               fmt::format("{} on {}", found, tested_.name()),
-              "one of the two backends is wrong here" + doubt_);
+              "one of the two backends is wrong" + doubt_);
 }
 
 }  // namespace bamtrain

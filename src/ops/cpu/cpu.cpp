@@ -30,8 +30,8 @@ std::unique_ptr<Backend> make_cpu_backend(CpuIsa most) {
   }
   if (__builtin_cpu_supports("x86-64-v3")) return v3::make_backend(nullptr);
   throw Error(ExitCode::device, "device: cpu",
-              "a processor with AVX2, FMA, BMI2 and the rest of x86-64-v3 (2013 or later)",
-              "an older one", "run on a newer machine");
+              "a processor with x86-64-v3 (AVX2, FMA, BMI2; 2013 or later)", "an older one",
+              "run on a newer machine");
 }
 
 #endif

@@ -173,18 +173,18 @@ class Call {
 Error refused(const Shape& s, const dnnl::error& e) {
   const std::string found = std::string("oneDNN: ") + e.what();
   if (e.status == dnnl_unimplemented) {
-    return Error(ExitCode::device, "matrix product",
-                 std::string("a processor on which oneDNN multiplies ") + name_of(s.in) +
+    return Error(ExitCode::device, "matmul",
+                 std::string("a processor that oneDNN supports for ") + name_of(s.in) +
                      (s.in == Dtype::bf16 ? " (AVX-512)" : ""),
                  found,
                  s.in == Dtype::bf16
                      ? "compute in fp32 (train.precision; --precision of an evaluation)"
                      : "");
   }
-  return Error(ExitCode::device, "matrix product",
-               std::to_string(s.M) + " x " + std::to_string(s.N) + " elements from sums of " +
-                   std::to_string(s.K),
-               found, e.status == dnnl_out_of_memory ? kMemoryRemedy : "");
+  return Error::fault(ExitCode::device,
+                      "matmul of " + std::to_string(s.M) + " x " + std::to_string(s.K) + " by " +
+                          std::to_string(s.K) + " x " + std::to_string(s.N),
+                      found, e.status == dnnl_out_of_memory ? kMemoryRemedy : "");
 }
 
 /// Calls f(); what oneDNN or the system refuses becomes an Error (ExitCode::device).
@@ -194,8 +194,7 @@ void run_or_explain(const Shape& s, F&& f) try {
 } catch (const dnnl::error& e) {
   throw refused(s, e);
 } catch (const std::bad_alloc&) {
-  throw Error(ExitCode::device, "matrix product", "memory for oneDNN",
-              "an allocation the system refused", kMemoryRemedy);
+  throw Error::fault(ExitCode::device, "matmul", "oneDNN could not allocate memory", kMemoryRemedy);
 }
 
 /// Tile sizes by shape alone: large enough for oneDNN to be near its peak, small enough to give

@@ -56,9 +56,9 @@ class DeviceMemory final : public MemorySource {
     if (bytes <= free - kBeside) return;
     const bool any = free > kBeside;
     throw Error(ExitCode::device, "memory plan",
-                "at most " + std::to_string(any ? (free - kBeside) >> 20 : 0) + " MiB, of the " +
-                    std::to_string(free >> 20) + " that the device has free " +
-                    std::to_string(kBeside >> 20) + " being for its libraries",
+                "at most " + std::to_string(any ? (free - kBeside) >> 20 : 0) + " MiB (" +
+                    std::to_string(free >> 20) + " MiB free, " + std::to_string(kBeside >> 20) +
+                    " MiB reserved for CUDA libraries)",
                 std::to_string(bytes >> 20) + " MiB",
                 any ? kPlanRemedy : "end the programs that have the device's memory");
   }
@@ -73,8 +73,9 @@ class DeviceMemory final : public MemorySource {
 class PlannedMemory final : public MemorySource {
  public:
   void* allocate(int64_t bytes) override {
-    throw Error(ExitCode::device, "CUDA", "a GPU that has " + std::to_string(bytes >> 20) + " MiB",
-                "none", "plan alone, by --dry-run");
+    throw Error::fault(ExitCode::device, "CUDA",
+                       "no GPU to allocate " + std::to_string(bytes >> 20) + " MiB on",
+                       "plan only, with --dry-run");
   }
   void release(void*, int64_t) override {}
   void check_fits(int64_t) const override {}

@@ -62,8 +62,9 @@ const Library& library() {
 
 void check(cublasStatus_t status, const std::string& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(ExitCode::device, "cuBLASLt", what, library().status_string(status),
-              "report it with the output of nvidia-smi");
+  throw Error::fault(ExitCode::device, "cuBLASLt",
+                     library().status_string(status) + (", for " + what),
+                     "report it with the output of nvidia-smi");
 }
 
 cudaDataType_t type_of(Dtype t) { return t == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F; }

@@ -21,15 +21,16 @@ class LoadedLibrary {
   /// until the program ends.
   LoadedLibrary(const char* file, const char* product, ExitCode code, const char* remedy)
       : file_(file), product_(product), code_(code), handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) throw Error(code, product, file, dlerror(), remedy);
+    if (handle_ == nullptr) throw Error::fault(code, product, dlerror(), remedy);
   }
 
   template <class Function>
   void find(Function*& function, const char* symbol) const {
     function = reinterpret_cast<Function*>(dlsym(handle_, symbol));
     if (function == nullptr) {
-      throw Error(code_, file_, std::string("the function ") + symbol, "none",
-                  std::string("install the ") + product_ + " that this program was built with");
+      throw Error::fault(
+          code_, file_, std::string("no function ") + symbol,
+          std::string("install the ") + product_ + " that this program was built with");
     }
   }
 

@@ -57,16 +57,18 @@ const Library& library() {
 void check(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
   const char* detail = library().last_error(nullptr);
-  throw Error(ExitCode::distributed, "NCCL", what,
-              std::string(library().error_string(result)) +
-                  (detail != nullptr && *detail != 0 ? std::string(": ") + detail : ""),
-              "NCCL_DEBUG=INFO says more; the run resumes from its last checkpoint");
+  throw Error::fault(ExitCode::distributed, "NCCL",
+                     std::string(library().error_string(result)) +
+                         (detail != nullptr && *detail != 0 ? std::string(": ") + detail : "") +
+                         ", for " + what,
+                     "NCCL_DEBUG=INFO prints more; the run resumes from its last checkpoint");
 }
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  throw Error(ExitCode::device, "CUDA", what, cudaGetErrorString(error),
-              "an error of a kernel shows at a later call: run with CUDA_LAUNCH_BLOCKING=1");
+  throw Error::fault(
+      ExitCode::device, "CUDA", std::string(cudaGetErrorString(error)) + ", for " + what,
+      "errors of kernels are reported by later calls: run with CUDA_LAUNCH_BLOCKING=1");
 }
 
 /// Messages that NCCL queues as a group. An error between its calls must not leave the group open:
@@ -108,9 +110,10 @@ void check_own_devices(const Peers& peers) {
   }
   peers.run_on_all_ranks([&] {
     if (first < 0) return;
-    throw Error(ExitCode::distributed, "CUDA", "a GPU of its own for each process",
-                "one GPU for ranks " + std::to_string(first) + " and " + std::to_string(second),
-                "start no more processes on a node than it has GPUs, and see CUDA_VISIBLE_DEVICES");
+    throw Error(
+        ExitCode::distributed, "CUDA", "a GPU of its own for each process",
+        "one GPU for ranks " + std::to_string(first) + " and " + std::to_string(second),
+        "start at most as many processes on a node as it has GPUs, and check CUDA_VISIBLE_DEVICES");
   });
 }
 

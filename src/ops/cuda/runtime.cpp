@@ -12,10 +12,11 @@ namespace bamtrain::cuda {
 
 namespace {
 
-[[noreturn]] void fail(cudaError_t error, const std::string& expected, const std::string& remedy) {
-  throw Error(ExitCode::device, "CUDA", expected,
-              std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")",
-              remedy);
+[[noreturn]] void fail(cudaError_t error, const std::string& what, const std::string& remedy) {
+  throw Error::fault(
+      ExitCode::device, "CUDA",
+      std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + "), for " + what,
+      remedy);
 }
 
 /// "12.8" of 12080.
@@ -52,9 +53,10 @@ std::string open_device(int index) {
   }
   if (count == 1) index = 0;  // the launcher gives each process its own device
   if (index >= count) {
-    throw Error(ExitCode::device, "CUDA", "device " + std::to_string(index),
-                std::to_string(count) + " devices",
-                "start no more processes on a node than it has GPUs, and see CUDA_VISIBLE_DEVICES");
+    throw Error(
+        ExitCode::device, "CUDA", "device " + std::to_string(index),
+        std::to_string(count) + " devices",
+        "start at most as many processes on a node as it has GPUs, and check CUDA_VISIBLE_DEVICES");
   }
   cudaDeviceProp p = {};
   check(cudaGetDeviceProperties(&p, index), "the properties of the device");
@@ -152,13 +154,13 @@ void download(void* to, const void* from, int64_t bytes, Stream stream) {
   synchronize(stream);
 }
 
-void synchronize(Stream stream) { check(cudaStreamSynchronize(stream), "work without errors"); }
+void synchronize(Stream stream) { check(cudaStreamSynchronize(stream), "pending work"); }
 
 void check(device::LaunchStatus status, const char* what) {
   if (status.ok()) return;
   require(status.code != device::LaunchStatus::kRefused, status.message);
-  throw Error(ExitCode::device, what, "a launch", status.message,
-              "build for this GPU's architecture, or report it");
+  throw Error::fault(ExitCode::device, what, std::string("launch failed: ") + status.message,
+                     "build for this GPU's architecture, or report it");
 }
 
 struct CapturedGraph::State {

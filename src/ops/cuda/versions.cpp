@@ -15,7 +15,8 @@ namespace {
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  throw Error(ExitCode::device, "CUDA", what, cudaGetErrorString(error), "run nvidia-smi");
+  throw Error::fault(ExitCode::device, "CUDA",
+                     std::string(cudaGetErrorString(error)) + ", for " + what, "run nvidia-smi");
 }
 
 /// "12.8" of 12080.

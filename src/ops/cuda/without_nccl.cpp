@@ -10,7 +10,7 @@ struct Messages::State {};
 Messages::Messages(const Peers& peers, device::Stream) {
   peers.run_on_all_ranks([&peers] {
     throw Error(ExitCode::distributed, "NCCL", "a build with NCCL for several processes with GPUs",
-                "one without it, and " + std::to_string(peers.size) + " processes",
+                "a build without it, and " + std::to_string(peers.size) + " processes",
                 "build where nccl.h is found (-Dnccl=enabled), or start one process");
   });
 }
