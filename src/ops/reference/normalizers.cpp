@@ -78,12 +78,12 @@ double entmax_weight(double x, double w, double a) {
   return x > 0 ? w * std::pow(x, 1 / a) : x <= 0 ? 0 : x;
 }
 
-/// The weight of the largest logit, by bisection of [1/n, 1].
+/// The weight of the largest logit is where the weights sum to 1. The sum increases with it: regula
+/// falsi on [1/n, 1], with the Illinois rule.
 RowWeights weights_of(Entmax, const Logits& l) {
   const double a = l.alpha() - 1;
   RowWeights w;
   w.level = *std::max_element(l.z.begin(), l.z.end());
-  double low = 1 / static_cast<double>(l.z.size()), high = 1;
   Doubles near;  // all other keys have zero weight, whatever the largest weight (at most 1)
   std::copy_if(l.z.begin(), l.z.end(), std::back_inserter(near),
                [&](double x) { return !(entmax_root(w.level, x, 1, a) <= 0); });
@@ -93,16 +93,32 @@ RowWeights weights_of(Entmax, const Logits& l) {
     for (double z : near) sum += entmax_weight(entmax_root(w.level, z, wa, a), weight, a);
     return sum;
   };
+  constexpr double kRounding = 0x1p-51;
+  double low = 1 / static_cast<double>(l.z.size()), high = 1, weight = high;
+  double below = sum_at(low) - 1, above = sum_at(high) - 1;
+  if (below >= 0) weight = high = low;
+  if (above <= kRounding) low = high;  // one key has all
+  int same = 0;  // steps in a row that moved the same end: high > 0, low < 0
   for (int n = 0; n < 200; ++n) {
-    const double middle = (low + high) / 2;
-    if (middle <= low || middle >= high) break;
-    (sum_at(middle) >= 1 ? high : low) = middle;
+    double next = high - above * (high - low) / (above - below);
+    if (!(next > low && next < high)) next = (low + high) / 2;
+    if (next <= low || next >= high) break;
+    weight = next;
+    const double excess = sum_at(weight) - 1;
+    if (std::abs(excess) <= kRounding) break;
+    if (excess >= 0) {
+      high = weight, above = excess, same = std::max(same, 0) + 1;
+      if (same > 1) below /= 2;
+    } else {
+      low = weight, below = excess, same = std::min(same, 0) - 1;
+      if (same < -1) above /= 2;
+    }
   }
-  w.threshold = high;
-  const double sum = sum_at(high), wa = std::pow(high, a);
+  w.threshold = weight;
+  const double sum = sum_at(weight), wa = std::pow(weight, a);
   for (double z : l.z) {
     const double x = entmax_root(w.level, z, wa, a);
-    w.p.push_back(entmax_weight(x, high, a) / sum);
+    w.p.push_back(entmax_weight(x, weight, a) / sum);
     w.nonzero_keys += x > 0;
   }
   return w;
