@@ -90,7 +90,7 @@ int main(int argc, char** argv) try {
   fmt::print("parameters   {}\n", workload.parameters().elements());
   fmt::print("flops/token  {:.0f} in matrices (6 N), {:.0f} in attention (6 products)\n", matrices,
              attention);
-  fmt::print("matrix rate  {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());
+  fmt::print("peak matmul  {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());
   fmt::print("share        {:.1f} % (6 N D), {:.1f} % with attention\n",
              100 * matrices * N / middle / rate, 100 * flops * N / middle / rate);
   fmt::print("memory       {:.1f} MiB planned, {:.1f} MiB largest resident set\n",

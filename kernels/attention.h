@@ -168,8 +168,8 @@ constexpr int attention_carried_heads(int B, int T, int H, int K) {
   const int64_t tiles = int64_t{attention_tiles(T)} * (H / K);
   return static_cast<int>(std::min(std::max<int64_t>(1, kCarriedTiles / tiles), int64_t{B} * K));
 }
-/// Floats of AttentionBackward::carries: two of each row, part of a tile and head at hand; or three
-/// of each key and key head, in plain loops.
+/// Floats of AttentionBackward::carries: two per row, part of a tile and head in flight; or three
+/// per key and key head, in plain loops.
 constexpr int64_t attention_carries(int B, int T, int H, int K) {
   const int64_t parts = int64_t{attention_tiles(T)} * (kTile / kCarriedKeys);
   const int64_t heads = int64_t{attention_carried_heads(B, T, H, K)} * (H / K);

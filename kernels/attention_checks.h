@@ -89,7 +89,7 @@ bool takes_vectors(const Rows<Element>& x) {
 /// What the kernels of bf16 ask beyond that.
 inline const char* fused_refusal(const AttentionInputs<bf16>& a) {
   if (!has_head_dim(a.D)) {
-    return "attention: the head dimension is none of 16, 32, 48, 64, 80, 96, 128";
+    return "attention: expected head dimension 16, 32, 48, 64, 80, 96 or 128";
   }
   if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
     return kNoVectors;

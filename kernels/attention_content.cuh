@@ -91,7 +91,7 @@ BAMTRAIN_DEVICE int64_t at_distance(const AttentionInputs<bf16>& a, int64_t head
 struct PartQueries {
   int b, h, i0;
   int end, last;             // of the part, and the block's last query
-  int64_t head;              // of all sequences at hand
+  int64_t head;              // counted over all sequences
   const int32_t* first_key;  // of the sequence
 
   BAMTRAIN_DEVICE explicit PartQueries(const AttentionInputs<bf16>& a)

@@ -92,7 +92,7 @@ struct ContentSums {
   }
 };
 
-/// Of the part at hand: which it is, and what its kernels of a backward pass read and write beside
+/// Of the current part: which it is, and what its backward kernels read and write in addition to
 /// AttentionInputs::formed, which holds p and dz.
 template <class A>
 struct ContentGradients {

@@ -431,9 +431,9 @@ struct GeneralSaved {
   SavedRows rows;
   float *centre, *factor;  // (B, H, T) each: D, and what weights are multiplied by
   float* third;            // (B, H, T): of RowWeights
-  float* carries;          // (heads at hand, parts of keys, T, 2): `broken` and `before` of a row
+  float* carries;          // (heads in flight, parts of keys, T, 2): `broken` and `before` of a row
 
-  /// Of a row of the n-th head at hand and the keys from j0 on.
+  /// Of a row of the n-th head in flight and the keys from j0 on.
   BAMTRAIN_DEVICE float* carry(const AttentionInputs<bf16>& a, int n, int j0, int row) const {
     const int parts = (a.T + kTile - 1) / kTile * kParts;
     return carries + ((static_cast<int64_t>(n) * parts + j0 / kPart) * a.T + row) * 2;

@@ -22,7 +22,7 @@ constexpr int kOwnColumns = D > 64 ? (D / 2 + 15) / 16 * 16 : D;
 template <int D>
 constexpr int kColumnBlocks = D > 64 ? 2 : 1;
 
-/// Launch with grid (parts, key heads at hand, kColumnBlocks), kThreads threads and this much
+/// Launch with grid (parts, key heads in flight, kColumnBlocks), kThreads threads and this much
 /// dynamic shared memory.
 template <int D>
 constexpr size_t attention_general_sticks_shared() {
@@ -40,7 +40,7 @@ BAMTRAIN_DEVICE void load_transposed(uint32_t (&a)[4], SharedAddress tile, int s
       a, tile + static_cast<uint32_t>(row) * kRowBytes<kTile> + 2u * static_cast<uint32_t>(column));
 }
 
-/// Logits become weights, dP dz. `head`: of the queries, at hand. All lanes of the warp call.
+/// Logits become weights, dP dz. `head`: of the queries, in flight. All lanes of the warp call.
 BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInputs<bf16>& a,
                                      const GeneralSaved& saved, const GeneralRows<1>& own, int j0,
                                      int head, const Lane& l) {
@@ -72,7 +72,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int thread = 32 * l.warp + l.lane, group = a.H / a.K, tiles = (a.T + kTile - 1) / kTile;
   const int part = static_cast<int>(device::block_index().x);
   const int parts = static_cast<int>(device::grid_size().x);
-  const int head = static_cast<int>(device::block_index().y);  // at hand
+  const int head = static_cast<int>(device::block_index().y);  // in flight
   const int b = (first_head + head) / a.K, kh = (first_head + head) % a.K;
   const SharedAddress keys = device::shared_address(shared);
   const SharedAddress values = keys + kTileBytes<D>;

@@ -8,7 +8,7 @@
 
 namespace bamtrain::kernels {
 
-/// Launch with grid (tiles of queries, heads at hand), kThreads threads and this much dynamic
+/// Launch with grid (tiles of queries, heads in flight), kThreads threads and this much dynamic
 /// shared memory.
 template <int D>
 constexpr size_t attention_general_queries_shared(bool fire) {
@@ -52,7 +52,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
-  const int head = static_cast<int>(device::block_index().y);  // at hand
+  const int head = static_cast<int>(device::block_index().y);  // in flight
   const int b = (first_head + head) / a.H, h = (first_head + head) % a.H;
   const int tiles = static_cast<int>(device::grid_size().x);
   const int i0 = Block::block_begin(a, tiles - 1 - static_cast<int>(device::block_index().x));

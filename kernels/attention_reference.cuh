@@ -49,8 +49,8 @@ template <class A>
 BAMTRAIN_DEVICE int last_of(const AttentionInputs<A>& a, int b, int i) {
   return a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
 }
-/// Of the rows that see key j the first that is of `a`'s queries; the others follow it up to where
-/// first_of() is past j, or is none of them.
+/// The first of `a`'s queries whose row sees key j; the others follow it up to where first_of() is
+/// past j. A row that does not see j if there is no such query.
 template <class A>
 BAMTRAIN_DEVICE int first_query(const AttentionInputs<A>& a, int b, int j) {
   const int first = a.causal ? j : first_of(a, b, j);

@@ -416,7 +416,7 @@ class RowSearch {
     return takes_roots(kForm) ? threshold - width : level - width / a_;
   }
 
-  /// The next delta, given the norm of the one at hand and the derivative of delta by the norm:
+  /// The next delta, given the norm at the current one and the derivative of delta by the norm:
   /// where the cubic through this delta and the one before, with these derivatives, has norm 1. The
   /// first takes Newton's step for the root of the norm: norms rise like a square or faster.
   BAMTRAIN_DEVICE float interpolated(float norm, float slope, int passes) {
@@ -510,7 +510,7 @@ class RowSearch {
            : a_ == 1.0f ? threshold
                         : exact_power(threshold, 1.0f / a_));
   }
-  /// Newton's delta from threshold is none too small; nor is bound_ but for roundings, of which
+  /// Newton's delta from threshold is not too small; nor is bound_ but for roundings, of which
   /// there were too many where it is no more than a threshold that has proved too small.
   BAMTRAIN_DEVICE void lower_bound_to(float newton) {
     const bool valid = !(newton > threshold) || bound_ > threshold * (1.0f + 4e-6f);

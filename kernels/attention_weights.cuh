@@ -241,7 +241,7 @@ struct LineWeights {
     return {slope, takes_logits ? 0.0f : offset};
   }
 
-  /// Of what `line` gives for a logit that is none of drop_ties().
+  /// Of what `line` gives for a logit that drop_ties() does not drop.
   template <WeightForm kForm>
   BAMTRAIN_DEVICE Weight of(float x, float a) const {
     if constexpr (kForm == WeightForm::softmax) {

@@ -55,7 +55,7 @@ def measured(build, args, isa):
                      cell(times[normalizer], " ms"), ratios(times["softmax"], times[normalizer], target),
                      str(target)])
         print(isa, rows[-1], flush=True)
-    return table(["normalizer", "form", "live tiles", "softmax", "time", "speed over softmax's",
+    return table(["normalizer", "form", "nonzero blocks", "softmax", "time", "speed over softmax's",
                   "at least"], rows)
 
 

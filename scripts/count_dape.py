@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Counts what a training step with DAPE takes on CUDA beside one without: the measure of its speed
-until a GPU is at hand.
+until there is a GPU.
 
   scripts/count_dape.py [--build build-vgpu] [--profiles DIR] [--ptxas PTXAS] [--nvdisasm NVDISASM]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Counts the instructions of CUDA attention with every normalizer beside softmax's: the measure of
-their speed until a GPU is at hand.
+their speed until there is a GPU.
 
   scripts/count_normalizers.py [--build build-vgpu] [--length 2048] [--ptxas PTXAS]
                                [--nvdisasm NVDISASM]
@@ -30,7 +30,7 @@ ROWS = [("general", "none", 0.5), ("general", "table", 0.5), ("entmax-1.5", "non
 
 
 def counted(build, length, normalizer, form, ptxas, nvdisasm):
-    """Counts of each attention kernel in one forward and backward pass; the share of live tiles."""
+    """Counts of each attention kernel in one forward and backward pass; the share of nonzero blocks."""
     with tempfile.TemporaryDirectory() as folder:
         command = [build / "bench/cuda.vgpu", "--product", "64", "--array", "4096", "attention",
                    "--length", str(length), "--tokens", str(length), "--heads", "1", "--head-dim", "64",
@@ -76,7 +76,7 @@ def main():
                      "" if target is None else f"{speed:.3f}, {'met' if speed >= target else 'not met'}",
                      "" if target is None else str(target)])
         print(rows[-1], flush=True)
-    head = ["normalizer", "form", "live tiles", "forward", "of queries", "of keys", "all", "all, PTX",
+    head = ["normalizer", "form", "nonzero blocks", "forward", "of queries", "of keys", "all", "all, PTX",
             "speed over softmax's", "at least"]
     args.output.write_text(f"""# CUDA: normalizers beside softmax, counted
 

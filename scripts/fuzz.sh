@@ -21,7 +21,7 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 for target in "${targets[@]}"; do
   if [ ! -d "tests/fuzz/corpus/$target" ]; then
-    echo "fuzz.sh: $target is none of the targets: $(ls tests/fuzz/corpus | tr '\n' ' ')" >&2
+    echo "fuzz.sh: unknown target $target; targets: $(ls tests/fuzz/corpus | tr '\n' ' ')" >&2
     exit 2
   fi
 done

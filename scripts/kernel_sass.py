@@ -40,7 +40,7 @@ Line = collections.namedtuple("Line", "launches executed phases ways requests se
 
 INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 ENDS = ("BRA", "BRX", "EXIT", "RET", "CALL")  # of a basic block
-SPECIAL = ("MUFU", "F2F", "F2I", "I2F", "FRND")  # 16 lanes a clock; F2FP, a pack, is none of them
+SPECIAL = ("MUFU", "F2F", "F2I", "I2F", "FRND")  # 16 lanes a clock; F2FP, a pack, is not one
 BOTH = {"HMMA": r"mma\.", "LDSM": r"ldmatrix", "SHFL": r"shfl\.", "MUFU.EX2": r"ex2\."}
 
 
@@ -67,7 +67,7 @@ def count_options(description, report):
 
 
 def counted_sources(args):
-    """The commit that is counted, (ptxas, nvdisasm); exits where there are changes beside it."""
+    """The commit that is counted, (ptxas, nvdisasm); exits if there are uncommitted changes."""
     commit = commit_of(ROOT)
     if commit.endswith("-dirty") and not args.dirty:
         sys.exit(f"{pathlib.Path(sys.argv[0]).name}: expected committed sources, found changes; commit "

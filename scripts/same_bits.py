@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether two builds train to the same bits: every prior with every scale that trains.
+"""Whether two builds train bitwise identically: every prior with every scale that trains.
 
   scripts/same_bits.py PROGRAM --record FILE [options]     the bits of one build
   scripts/same_bits.py PROGRAM --against FILE [options]    those of another, compared

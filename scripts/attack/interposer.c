@@ -202,7 +202,7 @@ int truncate64(const char* path, off64_t bytes) {
   return NEXT(truncate64)(path, bytes);
 }
 
-/// The descriptor of a file that was read is none of an attack's business. One that fails is closed
+/// Attacks do not concern descriptors of files that were read. One that fails is closed
 /// all the same, as on Linux.
 int close(int descriptor) {
   const int flags = fcntl(descriptor, F_GETFL);

@@ -89,15 +89,15 @@ MUTANTS = {
         "train/validation.cpp", "  Validation result = {mean_loss(slots), std::nullopt, std::nullopt};",
         "  slots.resize(static_cast<size_t>(batches * B), {0, static_cast<double>(T), 0, 0});\n"
         "  Validation result = {mean_loss(slots), std::nullopt, std::nullopt};", "train",
-        "a validation loss is the mean over the windows of the pass, each by itself"),
+        "a validation loss is the mean over the windows of the pass, each alone"),
     "last_partial_batch_skipped": Mutant(
         "train/validation.cpp", "batches = ceil_div(sequences, step) * batches_of_step;",
         "batches = std::max<int64_t>(1, sequences / step) * batches_of_step;", "train",
-        "a validation loss is the mean over the windows of the pass, each by itself"),
+        "a validation loss is the mean over the windows of the pass, each alone"),
     "validation_on_training_windows": Mutant(
         "train/validation.cpp", "validation_->read(batch_numbers,", "training_->read(batch_numbers,",
         "train",
-        "a validation loss is the mean over the windows of the pass, each by itself"),
+        "a validation loss is the mean over the windows of the pass, each alone"),
     # --- the model
     "neighbours_draw_shifted_positions": Mutant(
         "model/random_positions.cpp", "sequence * range + p", "sequence + p", "model",

@@ -97,7 +97,7 @@ class Place:
 
     def finish(self, passes_over=False):
         """The same command again: it resumes from the newest checkpoint, unless that was damaged on
-        purpose, ends with 0 and has the undisturbed run's result."""
+        purpose, exits with code 0 and has the undisturbed run's result."""
         before = result.newest_step(self.out)
         ended = self.end(self.start())
         if ended.code != 0:

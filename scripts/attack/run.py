@@ -7,7 +7,7 @@
 
 Everything lies in a temporary folder, which stays where something was lost: of each loss the run's
 folder and what every process said. Exits with 1 after a loss, and where nothing was attacked: every
-attack skipped. README.md beside it describes the attacks.
+attack skipped. README.md next to it describes the attacks.
 """
 
 import argparse

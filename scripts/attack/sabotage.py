@@ -54,7 +54,7 @@ def torn(ended, out):
 
 
 def wrong_code(ended, out):
-    """The program ends with 99 whatever happens to it."""
+    """The program exits with code 99 whatever happens to it."""
     del out
     return ended if ended.killed else ended._replace(code=99)
 

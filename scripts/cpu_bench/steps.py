@@ -13,7 +13,7 @@ LINE = re.compile(r"^(\w+|outside the backend) +(-?[\d.]+) +(-?[\d.]+)% *([\d.]*
 PRODUCTS = ("linear_forward", "linear_backward_input", "linear_backward_weight")
 ATTENTION = ("attention_forward", "attention_backward")
 BY_PARAMETERS = ("optimizer_step", "squared_norm", "zero", "convert")
-RATE = r"matrix rate\s+([\d.]+)"
+RATE = r"peak matmul\s+([\d.]+)"
 
 
 class Profile:
@@ -58,7 +58,7 @@ def profile(bench):
     return ("A step in five parts: what its matrix products would take at the library's best rate, what "
             "they take beyond that, and everything else. The first is the share that the targets "
             "count.\n\n"
-            + table(["model", "products at the matrix rate", "products beyond it", "attention",
+            + table(["model", "products at the matmul peak", "products beyond it", "attention",
                      "other passes", "outside the backend"], rows)
             + "\n\nThe products are cut into fixed tiles, so that their bits do not depend on the number "
             "of threads, and bf16 weights are packed anew in every call; attention computes in fp32 in "
@@ -179,7 +179,7 @@ def grow(bench, name, sizes, setting):
                      f"{row.memory:,.0f} MiB"])
         print(name, rows[-1], flush=True)
     return table([name, "tokens/s", "predicted", "measured over predicted", "predicted in products",
-                  "predicted in attention", "of the matrix rate, with attention (6 products)",
+                  "predicted in attention", "of the matmul peak, with attention (6 products)",
                   "memory"], rows)
 
 

@@ -37,11 +37,11 @@ def targets(bench):
     def step(what, target, command):
         row(what, target, command, SHARE, SPEED, " tokens/s")
 
-    step("GPT-2 124M, fp32, of the fp32 matrix rate", 70, f"{GPT2} --precision fp32")
-    step("GPT-2 124M, bf16, of the bf16 matrix rate", 50, f"{GPT2} --precision bf16")
+    step("GPT-2 124M, fp32, of the fp32 matmul peak", 70, f"{GPT2} --precision fp32")
+    step("GPT-2 124M, bf16, of the bf16 matmul peak", 50, f"{GPT2} --precision bf16")
     for dim in (64, 48):
         for form in ("none", "table"):
-            row(f"attention D {dim}, {form}, 7 products, of the fp32 matrix rate", 50,
+            row(f"attention D {dim}, {form}, 7 products, of the fp32 matmul peak", 50,
                 f"bench/attention --length 2048 --head-dim {dim} --form {form}", BOTH, BOTH_MS,
                 " ms")
     row("optimizer, RAdam, compared with a copy", 80, "bench/optimizer", RADAM, RADAM_MS, " ms")

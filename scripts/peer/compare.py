@@ -183,7 +183,7 @@ the first ten, by {statistics.median(map(abs, norm)):.1e} in the median of all; 
 Speed, with {speed_threads} threads in both\
 {"" if speeds_from == work else ", of the same two programs on an idle machine, with another learning rate"}: \
 the median step after the first. bamtrain over PyTorch: {ratio:.3f}. Processors in use: of the whole run, its \
-start included; well below 100 %, other programs ran beside it.
+start included; well below 100 %, other programs ran meanwhile.
 
 {table(["", "tokens/s", "seconds a step", "seconds in all", "processors in use"], speeds)}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a training command inside a batch job: SIGUSR1, which Slurm sends before the time limit, goes
-# on to the command, which saves a checkpoint and ends with 85; the job is then queued again, and the
+# on to the command, which saves a checkpoint and exits with code 85; the job is then queued again, and the
 # same command resumes.
 #
 #   scripts/slurm/run.sh COMMAND [ARGUMENT...]

@@ -24,8 +24,8 @@ class Tokenizer {
   using Kind = TokenKind;
   using Cache = TokenizerCache;
 
-  /// Reads the file at `path`. Throws Error (io) if it cannot be read, and Error (data) if it is
-  /// none of those formats, damaged or unsupported.
+  /// Reads the file at `path`. Throws Error (io) if it cannot be read, and Error (data) if it has
+  /// another format, or is damaged or unsupported.
   static Tokenizer open(const std::string& path);
   /// Whether the file at `path` is readable, not larger than a tokenizer may be, and begins like
   /// one of those formats. Rules out most other files with a single read.

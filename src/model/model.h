@@ -228,7 +228,7 @@ class Model final : public Network {
   // Host buffers of the batch's inputs and of its token losses.
   std::vector<int32_t> host_first_key_, host_last_key_, host_positions_;  // in the device's layout
   std::vector<char> host_losses_;                                         // (N) P
-  std::vector<char> host_rows_;  // (B, H, T) P, or live tiles
+  std::vector<char> host_rows_;  // (B, H, T) P, or nonzero blocks
   // Rows with a target, if not all rows have one: their numbers, targets and results.
   std::vector<int32_t> scored_rows_, scored_targets_, scored_likeliest_;
 

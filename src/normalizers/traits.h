@@ -17,7 +17,7 @@ struct NormalizerTraits {
   bool takes_scale = true;   // goes with a logit scale
   bool causal_only = false;  // keys after the query have no weight by its formula
   // Every backend has fused paths for it. Without them it uses the general path, which saves the
-  // mask of live tiles.
+  // mask of nonzero blocks.
   bool fused = false;
 
   /// Whether weights are exp(z - level), which gives dz = p (dP - D) with D = <dO, out>.

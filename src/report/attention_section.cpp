@@ -39,8 +39,8 @@ void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& l
 std::vector<NamedChart> attention_charts(const Runs& runs) {
   Chart entropy, nonzero_keys, nonzero_blocks;
   entropy.title = "entropy of attention, nats";
-  nonzero_keys.title = "support of attention, keys";
-  nonzero_blocks.title = "live tiles of attention, %";
+  nonzero_keys.title = "nonzero keys of attention";
+  nonzero_blocks.title = "nonzero blocks of attention, %";
   for (Chart* chart : {&entropy, &nonzero_keys, &nonzero_blocks}) {
     chart->x_title = "layer";
     chart->from_zero = true;

@@ -193,8 +193,8 @@ std::vector<NamedChart> training_charts(const Runs& runs) {
   Chart lr = of("learning rate", [](const HistoryLine& m) { return m.lr; });
   Chart rate = of("tokens per second", [](const HistoryLine& m) { return m.tokens_per_second; });
   Chart share =
-      of("share of the machine's matrix rate, %", [](const HistoryLine& m) { return 100 * m.mfu; });
-  share.y_title = "share of the matrix rate, %";
+      of("MFU, % of the measured matmul peak", [](const HistoryLine& m) { return 100 * m.mfu; });
+  share.y_title = "MFU, %";
   Chart accuracy = of("validation accuracy, %",
                       [](const HistoryLine& m) { return 100 * m.validation_accuracy; });
   Chart exact = of("validation exact match, %",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything once more with each file as a unit of its own (-Dunity=off): what one file takes
-# from another's includes, and each warning, is an error there. Both builds train to the same bits.
+# from another's includes, and each warning, is an error there. Both builds train bitwise identically.
 #
 #   unity_off.sh SOURCE BUILD
 set -euo pipefail

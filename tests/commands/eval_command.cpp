@@ -354,7 +354,7 @@ TEST_CASE("eval past the table of a learned scale is refused by name") {
         std::string::npos);
 }
 
-TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
+TEST_CASE("an eval that fails leaves the former result and no other file") {
   const OneStepRun t;
   fs::create_directory(t.w.path("results"));
   const std::string output = t.w.path("results/result.json");

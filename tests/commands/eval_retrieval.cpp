@@ -94,7 +94,7 @@ struct SaysOne {
   }
 };
 
-/// For each depth, the share of prompts whose key is or ends with 1.
+/// For each depth, the share of prompts whose key is 1 or ends in 1.
 std::vector<double> ones(const PasskeyOptions& options, const PasskeyRequest& request,
                          int64_t length) {
   std::vector<double> shares(static_cast<size_t>(request.depths));
@@ -417,7 +417,7 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
   CHECK_FALSE(std::filesystem::exists(t.path("map.svg")));
 }
 
-TEST_CASE("numbers that are none end retrieval with their code, and with the checkpoint's name") {
+TEST_CASE("NaN ends retrieval with its exit code and the checkpoint's name") {
   const SaysOne t;
   const std::string spoiled =
       with_constant(t.checkpoint, t.path("spoiled"), "lm_head.weight", 3e38f);

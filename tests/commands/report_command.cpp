@@ -93,7 +93,7 @@ TEST_CASE("report compares runs on one page and plots them") {
        {"perplexity of windows of each length", "perplexity of each window's last 16 tokens",
         "loss, smoothed", "validation loss", "loss, smoothed, against wall time", "gradient norm",
         "learning rate", "tokens per second", "entropy of attention, nats",
-        "support of attention, keys", "live tiles of attention, %", "bam <&>: bam, layer 0",
+        "nonzero keys of attention", "nonzero blocks of attention, %", "bam <&>: bam, layer 0",
         "bam <&>: bam, layer 1", "bam: theta_alpha against theta_beta",
         "ssmax: s of each head, by layer"}) {
     INFO(caption);

@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& path, int64_t offset = 0) {
   return out;
 }
 
-TEST_CASE("lines are what newlines end, empty ones too; the rest is none") {
+TEST_CASE("lines end with a newline, empty ones too; the unterminated rest is not a line") {
   const TemporaryFolder folder;
   const std::string path = folder.file("a");
   write_bytes(path, "one\n\nthree\r\nfo");

@@ -109,7 +109,7 @@ TEST_CASE("a number of bytes has a unit or none") {
   }
 }
 
-TEST_CASE("a word is one of those listed, and the number of an enumerator is none") {
+TEST_CASE("a word must be one of those listed; an enumerator's number is refused") {
   const std::vector<std::pair<std::string, Colour>> names = {{"red", Colour::red},
                                                              {"green", Colour::green}};
   const auto read = [&](const std::string& text) {

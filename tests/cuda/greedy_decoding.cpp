@@ -40,7 +40,7 @@ struct Writer {
   }
 };
 
-TEST_CASE("a device writes what is likeliest, whatever stands beside it") {
+TEST_CASE("a device writes the likeliest token, whatever the rest of the batch") {
   for (const char* name : {"bam", "rope", "cable"}) {
     Writer writer(device_config(prior(name)));
     const int64_t V = writer.config.vocab, ids = V - 9;

@@ -155,7 +155,7 @@ TEST_CASE("who waits for a range that loses its place is told, and what follows 
   CHECK(disk.asked() == std::vector<int64_t>{0, 10, 11, 20, 21, 30, 31});
 }
 
-TEST_CASE("an end in the midst of a range waits for the window being read, not for the others") {
+TEST_CASE("closing inside a range waits for the window being read, not for the others") {
   Disk disk;
   auto ahead = std::make_unique<ReadAhead>(kRow, disk.read());
   ahead->hint(0, kAll);

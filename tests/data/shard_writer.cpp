@@ -21,7 +21,7 @@ namespace {
 
 using namespace testing;
 
-TEST_CASE("an unfinished shard is none, and another writer goes on behind what was synced") {
+TEST_CASE("an unfinished shard is not opened, and another writer continues after what was synced") {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.bin"), whole = folder.file("whole.bin");
   const std::vector<uint32_t> tokens = counting(0, 60000), more = counting(0, 700);

@@ -20,7 +20,7 @@ std::string message_of(const std::string& path) {
   return error_of(ExitCode::data, [&] { Tokenizer::open(path); });
 }
 
-TEST_CASE("ranks that are none of the published ones say nothing of how text is cut: refused") {
+TEST_CASE("ranks other than the published ones do not say how text is split: refused") {
   const TemporaryFolder folder;
   write_bytes(folder.file("t.tiktoken"), "IQ== 0\nIg== 1\n");
   const std::string message = message_of(folder.file("t.tiktoken"));

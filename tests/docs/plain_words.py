@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the words of the project: phrases in the pages, old names in the code, the length of sentences.
+"""Checks the words of the project: phrases in pages, code and scripts, old names in the code, the length of
+sentences.
 
     tests/docs/plain_words.py SOURCE
 
@@ -14,9 +15,10 @@ import sys
 
 LONGEST, LONG, SHARE = 30, 25, 0.03
 
-# In README, docs, CONTRIBUTING and CHANGELOG.
-PHRASES = ("texts that grow", "text that grows", "that are none", "in the midst", "to the same bits",
-           r"ends with \d", "beside it:", "rows of texts", "at hand", "is none", "spoilt")
+# In README, docs, CONTRIBUTING and CHANGELOG, in comments and strings of the code and in scripts. "There is
+# none" is plain English.
+PHRASES = ("texts? that grows?", "in the midst", "to the same bits", r"ends with \d", r"beside it\b",
+           "rows of texts", "at hand", r"(?<!there )(?<!There )\b(?:is|are) none\b", "spoilt", "each by itself")
 
 # Identifiers that were renamed to the field's words.
 RENAMED = """
@@ -106,14 +108,24 @@ def check_sentences(source):
     return failures
 
 
+def files_of_code(source, *suffixes):
+    for folder in ("src", "kernels", "data_tools", "bench", "tests", "scripts"):
+        for path in sorted((source / folder).rglob("*")):
+            if path.suffix in suffixes:
+                yield path
+
+
 def check_phrases(source):
+    """Line breaks count as spaces, in comments too."""
     failures = []
-    for page in [*pages_of(source), source / "CONTRIBUTING.md", source / "CHANGELOG.md"]:
-        text = " ".join(page.read_text().split())
+    code = [path for path in files_of_code(source, ".h", ".cpp", ".c", ".cu", ".cuh", ".py", ".sh", ".build")
+            if path.name != "plain_words.py"]
+    for page in [*pages_of(source), source / "CONTRIBUTING.md", source / "CHANGELOG.md", *code]:
+        text = " ".join(re.sub(r"^\s*(?:///?|#|\*)", "", page.read_text(), flags=re.M).split())
         for phrase in PHRASES:
             for found in re.finditer(phrase, text):
                 around = text[max(0, found.start() - 40):found.end() + 40]
-                failures.append(f"{page.name}: expected the field's words, found {around!r}")
+                failures.append(f"{page.relative_to(source)}: expected the field's words, found {around!r}")
     return failures
 
 
@@ -124,13 +136,10 @@ def code_of(text):
 
 def check_names(source):
     renamed, failures, files = set(RENAMED), [], 0
-    for folder in ("src", "kernels", "data_tools", "bench", "tests"):
-        for path in (source / folder).rglob("*"):
-            if path.suffix not in (".h", ".cpp", ".cu", ".cuh"):
-                continue
-            files += 1
-            for name in sorted(renamed & set(re.findall(r"\b[A-Za-z_]\w*", code_of(path.read_text())))):
-                failures.append(f"{path.relative_to(source)}: expected the field's name, found {name}")
+    for path in files_of_code(source, ".h", ".cpp", ".cu", ".cuh"):
+        files += 1
+        for name in sorted(renamed & set(re.findall(r"\b[A-Za-z_]\w*", code_of(path.read_text())))):
+            failures.append(f"{path.relative_to(source)}: expected the field's name, found {name}")
     if files < 500:
         failures.append(f"expected 500 files of C++ or more, found {files}")
     return failures

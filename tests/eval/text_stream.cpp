@@ -43,8 +43,8 @@ Strings cut(const std::string& text, const Rng& rng, uint64_t most) {
   return pieces;
 }
 
-/// The text before the first completed stop string, the longest of several; the whole text if there
-/// is none.
+/// The text before the first completed stop string, the longest of several; without one the whole
+/// text.
 std::string before_stop(const std::string& text, const Strings& stops) {
   for (size_t n = 1; n <= text.size(); ++n) {
     size_t longest = 0;

@@ -471,7 +471,7 @@ TEST_CASE("wherever an export is killed, the next one to the same place leaves n
   CHECK(last > 30);
 }
 
-TEST_CASE("documents that begin nowhere, and tokenizers that are none, are refused") {
+TEST_CASE("documents without a start token and files that are no tokenizer are refused") {
   Trained t;
   t.config.data.document_start.reset();
   CHECK(contains(error_of(ExitCode::config, [&] { t.write(); }), "--document-start"));

@@ -84,7 +84,7 @@ TEST_CASE("a copy between rows that lie apart") {
   check_all<double>();
 }
 
-TEST_CASE("a copy of nothing is none, and one of what does not fit is refused") {
+TEST_CASE("an empty copy does nothing, and one that does not fit is refused") {
   GlobalArray<float> x(16);
   kernels::Strided a;
   a.data = x.data();

@@ -116,7 +116,7 @@ TEST_CASE("add of activations rounds each sum once") {
   }
 }
 
-TEST_CASE("zero clears its tensor and nothing beside it") {
+TEST_CASE("zero clears its tensor and nothing else") {
   for (Dtype t : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
     Machine m(t);
     const Memory x = m.memory(constant_values(Role::activation, {70002}, 7));

@@ -196,7 +196,7 @@ TEST_CASE("without a gradient only the decay moves a weight") {
   }
 }
 
-TEST_CASE("the rounded copy is the new weights, rounded, and nothing beside it") {
+TEST_CASE("the rounded copy is the new weights, rounded, and nothing else") {
   // Longer than a thread's share, and not a multiple of a vector.
   constexpr int64_t n = 40003;
   Machine machine(Dtype::bf16);

@@ -48,7 +48,7 @@ TEST_CASE("a continuation is what the whole text has beyond the ids of its conte
   CHECK(r.begin == size);
 }
 
-TEST_CASE("a context has the ids that it has by itself, where a piece reaches over its end too") {
+TEST_CASE("a context has the ids that it has alone, also where a token crosses its end") {
   const Fixture f;
   int crossed = 0;
   const std::string text = "The old sailor crossed two wooden houses.";

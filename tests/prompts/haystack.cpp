@@ -32,7 +32,7 @@ TEST_CASE("a text is its words, over and over") {
   CHECK(text.first(7) == "one two three one two three one");
 }
 
-TEST_CASE("a text that is none is refused") {
+TEST_CASE("a file that is no text is refused") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& content) {
     write_bytes(folder.file("t"), content);

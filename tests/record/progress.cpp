@@ -93,7 +93,7 @@ TEST_CASE("numbers of any size stay short") {
   CHECK(progress_line(s, std::string::npos).find(" |g| 1.2e+05 ") != std::string::npos);
 }
 
-TEST_CASE("a share of the matrix rate that cannot be is none") {
+TEST_CASE("an impossible MFU is left out") {
   for (double share : {0.05, 0.5, 1.0}) CHECK(plausible_mfu(share) == share);
   for (double share : {-1.0, 0.0, 0.049, 1.001, 2.7, 1e300}) CHECK(plausible_mfu(share) == 0);
   CHECK(plausible_mfu(std::nan("")) == 0);
@@ -102,7 +102,7 @@ TEST_CASE("a share of the matrix rate that cannot be is none") {
   CHECK(progress_line(s, std::string::npos).find('%') == std::string::npos);
 }
 
-TEST_CASE("a run's share is of the best matrix rate that was measured") {
+TEST_CASE("MFU is relative to the best matmul peak that was measured") {
   Progress progress(0, 2, 1, true);
   const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};
   progress.steps({&step, 1});
@@ -113,7 +113,7 @@ TEST_CASE("a run's share is of the best matrix rate that was measured") {
   CHECK(progress.mfu() == 0);
 }
 
-TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatever is told later") {
+TEST_CASE("MFU counts the FLOPs of a run's tokens, whatever is printed later") {
   constexpr double kFlops = 3;
   Progress progress(0, 2, kFlops, true);
   const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};

@@ -121,8 +121,7 @@ TEST_CASE("a run goes on from a checkpoint that does not say which program wrote
   CHECK(starts(w.path("out")).size() == 1);
 }
 
-TEST_CASE(
-    "a starts.json that is none of a run's stays as it is, and nothing is trained beside it") {
+TEST_CASE("a starts.json that no run wrote is left alone, and nothing is trained there") {
   const Workplace w;
   const nlohmann::json c = small_run(w);
   std::filesystem::create_directories(w.path("out"));

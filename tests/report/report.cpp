@@ -90,9 +90,9 @@ TEST_CASE("a report shows every run's numbers where they belong") {
             "perplexity of windows of each length", "perplexity of each window's last 32 tokens",
             "loss, smoothed", "validation loss", "loss, smoothed, against wall time",
             "gradient norm", "learning rate", "tokens per second",
-            "share of the machine's matrix rate, %", "wait for data, ms a step",
-            "entropy of attention, nats", "support of attention, keys",
-            "live tiles of attention, %", std::string(kWild) + ": bam, layer 0",
+            "MFU, % of the measured matmul peak", "wait for data, ms a step",
+            "entropy of attention, nats", "nonzero keys of attention",
+            "nonzero blocks of attention, %", std::string(kWild) + ": bam, layer 0",
             "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"});
 
   // The loss: x linear from 100 to 300, y logarithmic from 4 to 9, with a margin of 1/25.
@@ -137,9 +137,9 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   REQUIRE(entropy->all("circle").size() == 6);
   CHECK(entropy->all("circle")[1]->at("class") == "c0");
   CHECK(entropy->all("circle")[5]->all("title")[0]->text == "rope, layer 1, head 1: 4 nats");
-  CHECK(figure_of(body, "support of attention, keys")->all("circle")[3]->all("title")[0]->text ==
+  CHECK(figure_of(body, "nonzero keys of attention")->all("circle")[3]->all("title")[0]->text ==
         "rope, layer 0, head 1: 8 keys");
-  const auto live = figure_of(body, "live tiles of attention, %")->all("circle");
+  const auto live = figure_of(body, "nonzero blocks of attention, %")->all("circle");
   REQUIRE(live.size() == 2);  // the second run has none
   CHECK(live[1]->all("title")[0]->text == std::string(kWild) + ", layer 0, head 1: 25 %");
 

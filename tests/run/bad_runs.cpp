@@ -369,7 +369,7 @@ TEST_CASE("a slip in an option or a subcommand is answered with the nearest one"
   CHECK(output({"eval", "--checkpoint", "x"}).find("did you mean") == std::string::npos);
 }
 
-TEST_CASE("a folder that cannot be looked at, and what is none, is an error of files") {
+TEST_CASE("a folder that cannot be read, and what is no folder, is an I/O error") {
   const Workplace w;
   std::filesystem::create_symlink(w.path("loop"), w.path("loop"));
   std::filesystem::create_symlink(w.path("nowhere"), w.path("dangling"));

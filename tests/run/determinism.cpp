@@ -177,9 +177,9 @@ TEST_CASE("other seeds and other data give other bits") {
   CHECK(train_to_end(w, c, "b", 2, 1) != straight);
 }
 
-TEST_CASE("a run stopped by SIGUSR1 resumes to the same bits") { check_stopped_by_signal(1, 1); }
+TEST_CASE("a run stopped by SIGUSR1 resumes bitwise identically") { check_stopped_by_signal(1, 1); }
 
-TEST_CASE("mpirun forwards SIGUSR1 to all ranks, and the run resumes to the same bits") {
+TEST_CASE("mpirun forwards SIGUSR1 to all ranks, and the run resumes bitwise identically") {
   if (!have_mpi()) {
     WARN("built without MPI: skipped");
     return;
@@ -201,7 +201,7 @@ TEST_CASE("parameters and both moments of a checkpoint reach every process") {
   CHECK(train_to_end(w, c, "resumed", 1, 4) == straight);
 }
 
-TEST_CASE("the trigger file stops a run after one step, once, and it resumes to the same bits") {
+TEST_CASE("the trigger file stops a run after one step, once, and it resumes bitwise identically") {
   const Workplace w;
   nlohmann::json c = small_run(w);
   const std::string straight = train_to_end(w, c, "straight", 2, 1);

@@ -343,7 +343,7 @@ TEST_CASE("a rope model goes on as bam: its weights, and new parameters at their
   }
 }
 
-TEST_CASE("a prior and what mixes heads beside it are new each by itself") {
+TEST_CASE("a prior and a mix on it are new each on its own") {
   const Workplace w;
   Json c = still_run(w);
   const auto begin = [&](const std::string& prior, const std::string& out) {

@@ -98,7 +98,8 @@ TEST_CASE("the first steps with another run's moments are that run's next steps,
   }
 }
 
-TEST_CASE("a run with another's moments resumes to the same bits, and on several processes") {
+TEST_CASE(
+    "a run with another's optimizer state resumes bitwise identically, also on several processes") {
   Continued c;
   REQUIRE(c.next({"train.stop_at=1"}).code == 0);
   const Json state = open_checkpoint(c.checkpoint("next", 1)).state;

@@ -514,7 +514,7 @@ TEST_CASE("of what init_from.new names there is no word") {
   CHECK(f.one(llama(), {true, false}).find("it has no logit scale") == 0);
 }
 
-TEST_CASE("what mixes heads and its base are told each by itself") {
+TEST_CASE("a mix and its base are told separately") {
   const auto mixed = [](const PriorChoice& base, const char* variant) {
     PriorConfig out(base);
     out.mixes = {MixChoice(*find_mix("dape"))};
@@ -549,7 +549,7 @@ TEST_CASE("what mixes heads and its base are told each by itself") {
         "it has no mix, but model.attention.prior.name of this run is \"dape\"");
 }
 
-TEST_CASE("a config.json that is none of ours and none of a Llama's is damaged") {
+TEST_CASE("a config.json that is neither ours nor a Llama's is damaged") {
   const FromFolder f;
   CHECK(refusal(f, json::array()).find("config.json: expected an object, found array") !=
         std::string::npos);

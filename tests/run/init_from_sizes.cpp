@@ -96,7 +96,7 @@ TEST_CASE("a shape of a mechanism's parameter that contradicts the tensors is re
   CHECK(f.refusal().empty());
 }
 
-TEST_CASE("shapes of what mixes heads and of its base are compared each by itself") {
+TEST_CASE("shapes of a mix and of its base are compared separately") {
   Folder f(true);
   CHECK(f.refusal().empty());
   f.source["priors"][1]["parameters"]["theta_beta"] = {5};

@@ -34,7 +34,7 @@ nlohmann::json state(const Workplace& w, const std::string& checkpoint) {
 
 }  // namespace
 
-TEST_CASE("a run on a mixture resumes to the same bits, on any number of processes") {
+TEST_CASE("a run on a mixture resumes bitwise identically on any number of processes") {
   const Workplace w;
   const nlohmann::json c = mixed_run(w);
   REQUIRE(train_mixed(w, c, "whole").code == 0);

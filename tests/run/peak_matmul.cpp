@@ -53,7 +53,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 }  // namespace
 
-TEST_CASE("products of the matrix rate are those that a device has room for") {
+TEST_CASE("the matmuls of the peak measurement fit into the device") {
   // In fp32, three matrices of 2,048^2 elements take 48 MiB, three of 4,096^2 take 192.
   Far device(100 * kMiB, nullptr);
   CHECK(measure_peak_matmul(device, Dtype::f32) > 0);
@@ -66,7 +66,8 @@ TEST_CASE("products of the matrix rate are those that a device has room for") {
   CHECK_THROWS_AS(measure_peak_matmul(none, Dtype::f32), Error);
 }
 
-TEST_CASE("products of the matrix rate stay small where they are slow, as under device=check") {
+TEST_CASE(
+    "the matmuls of the peak measurement stay small where they are slow, as with device=check") {
   Far slow(1000 * kMiB, make_cpu_backend());
   CHECK(measure_peak_matmul(slow, Dtype::f32) > 0);
   // A product of 2,048^3 takes more than a millisecond on any host.

@@ -72,7 +72,7 @@ void check_same_by_every_way(const Workplace& w, const json& c) {
   check(train_task(w, c, "four", 4));
 }
 
-TEST_CASE("a task trains to the same bits by every way") {
+TEST_CASE("a task trains bitwise identically in every way") {
   const Workplace w;
   check_same_by_every_way(w, task_run(w, copy()));
 }
@@ -101,7 +101,7 @@ json chomsky_run(const Workplace& w, const char* prior) {
   return c;
 }
 
-TEST_CASE("a task of the Chomsky benchmark trains to the same bits by every way") {
+TEST_CASE("a task of the Chomsky benchmark trains bitwise identically in every way") {
   for (const char* prior : {R"({"name": "alibi", "randomized": true, "eval_positions": "drawn"})",
                             R"({"name": "transformer_xl", "randomized": true})",
                             R"({"name": "learned", "randomized": true, "randomized_draw": "step"})",
@@ -175,7 +175,7 @@ json retrieval_run(const Workplace& w) {
   return c;
 }
 
-TEST_CASE("max_retrieval trains to the same bits by every way, a target a sequence") {
+TEST_CASE("max_retrieval trains bitwise identically in every way, a target a sequence") {
   const Workplace w;
   const json c = retrieval_run(w);
   check_same_by_every_way(w, c);
@@ -254,7 +254,7 @@ TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-ba
   CHECK(all["targets"].get<int>() < 16 * 31);
 }
 
-TEST_CASE("tasks and shards mix, to the same bits on several processes") {
+TEST_CASE("tasks and shards mix, bitwise identically on several processes") {
   const Workplace w;
   json c = small_run(w);
   json task = copy();
@@ -387,7 +387,7 @@ TEST_CASE("a task is evaluated at lengths, the same at every time and in every b
   refused({"--lengths", "30"}, "--task");
 }
 
-TEST_CASE("a file of examples is trained on by every way to the same bits, and learnt") {
+TEST_CASE("a file of examples is trained on bitwise identically in every way, and learnt") {
   const Workplace w;
   // The target is the first id of the prompt, and that id plus one.
   std::ofstream train_file(w.path("train.jsonl")), val_file(w.path("val.jsonl"));
@@ -450,7 +450,7 @@ TEST_CASE("an example longer than a sequence is refused by its line") {
                       w.path("train.jsonl") + ":3, found 7") != std::string::npos);
 }
 
-TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
+TEST_CASE("passkeys train bitwise identically in every way, and together with shards") {
   const Workplace w;
   const std::string tokenizer =
       std::string(std::getenv("BAMTRAIN_SOURCE")) + "/tests/data/tokenizers/digits.json";

@@ -45,7 +45,7 @@ TEST_CASE("a study says what its runs differ in") {
   CHECK(s.axes[3].values[0].settings == StudySettings{{"model.layers", 4}});
 }
 
-TEST_CASE("what is no study is refused by the key that is none") {
+TEST_CASE("what is no study is refused by the key that is not one") {
   const Workplace w;
   const auto with = [&](const char* key, const ordered_json& value) {
     ordered_json j = small_study(w);

@@ -171,7 +171,7 @@ std::string verify_failure(const std::string& path, const std::string& tokenizer
   return lines + message;
 }
 
-TEST_CASE("a good set verifies, by itself and within the output of tokenize") {
+TEST_CASE("a good set verifies, alone and within the output of tokenize") {
   GoodSet set;
   const std::string lines = printed([&](std::FILE* out) { verify(set.path, set.tokenizer, out); });
   CHECK(contains(lines, "ok   " + set.path + "/000000.bin: 5 tokens, 2 documents"));

@@ -45,7 +45,7 @@ TEST_CASE("parts are files in their order, of about as many bytes") {
   CHECK(parts(other, 2) == "a bcde");
 }
 
-TEST_CASE("parts without a file, and inputs that are none, are refused") {
+TEST_CASE("parts without a file, and inputs that are no files, are refused") {
   const TemporaryFolder folder;
   const auto paths = files(folder, {10, 10, 10});
   for (int64_t number = 1; number <= 4; ++number) {

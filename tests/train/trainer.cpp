@@ -95,7 +95,7 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
   CHECK(three.count == 192);
 }
 
-TEST_CASE("a validation loss is the mean over the windows of the pass, each by itself") {
+TEST_CASE("a validation loss is the mean over the windows of the pass, each alone") {
   const Workplace w;
   RunConfig config = small_train_run(w);
   config.data.val = w.path("val");

@@ -378,7 +378,7 @@ def stick_breaking(z, broken):
 
 
 def refuse_growth(normalizer):
-    """A text that grows has no length of the whole."""
+    """Incremental decoding does not know the final length."""
     if normalizer["name"] == "topk" and normalizer["k"] == "n/2" and normalizer["of"] == "sequence":
         raise ValueError('normalizer.of: expected "row" with k "n/2": incremental decoding does not '
                          'know the final length, found "sequence"; set config.normalizer["of"] to '

@@ -52,7 +52,7 @@ struct Moments {
   }
 };
 
-/// alpha 2: each step solves for the support at hand, which from delta = 1 on only shrinks.
+/// alpha 2: each step solves for the current nonzero keys, which from delta = 1 on only shrink.
 float solve_linear(const float* c, int64_t n) {
   float delta = 1;
   for (int pass = 0; pass < kMostPasses; ++pass) {

@@ -153,7 +153,7 @@ class MixStage {
   int64_t b_;
   RowBiases& biases_;
   float* query_;        // (kQ, padded(D))
-  HeadsOfKeys of_row_;  // biases of the row at hand
+  HeadsOfKeys of_row_;  // biases of the current row
   HeadNetwork network_;
 };
 

@@ -19,7 +19,7 @@ struct RowStatistics {
             const SavedRow& saved) const {
     support.ptr<float>()[at] = static_cast<float>(normalizer.support(z, n, saved));
     normalizer.recall(z, u, n, saved);
-    // A constant weight is 1 or 0. A weight that rounds above 1 is none below 0.
+    // A constant weight is 1 or 0. A weight that rounds above 1 gives no entropy below 0.
     const bool constant = n == 1 && constant_alone;
     entropy.ptr<float>()[at] = constant ? 0 : std::max(row::entropy(z, n), 0.0f);
   }
