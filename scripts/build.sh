@@ -25,10 +25,14 @@ now_and_then() {
   done
 }
 
+# As many compilers as processors, and as memory has room for: a unit takes up to 1.5 GiB.
+jobs=$(awk -v processors="$(nproc)" '
+  $1 == "MemTotal:" { n = int($2 / 1572864); print n < 1 ? 1 : n < processors ? n : processors }' /proc/meminfo)
+
 export NINJA_STATUS='[%f/%t] '
 # shellcheck disable=SC2086  # a list
 if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
-  ninja -C "$build" ${TARGETS:-}
+  ninja -C "$build" -j "$jobs" ${TARGETS:-}
 else
-  ninja -C "$build" ${TARGETS:-} | now_and_then
+  ninja -C "$build" -j "$jobs" ${TARGETS:-} | now_and_then
 fi

@@ -104,7 +104,7 @@ std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config
     }
   } catch (const Error& e) {
     if (e.code() != ExitCode::data) throw;
-    *why_none = e.what();
+    *why_none = e.as(e.code(), "tokenizer", "put its file next to the shards").what();
   }
   return out;
 }

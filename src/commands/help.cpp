@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands/command.h"
@@ -47,6 +48,25 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
+constexpr const char* kOneOfKind = "\nbamtrain help NAME describes one of them.\n";
+
+/// Mechanisms and tasks, by kind.
+std::vector<std::pair<std::string, std::vector<std::string>>> kinds() {
+  auto out = mechanisms_by_kind();
+  out.emplace_back("task", every_task_name());
+  return out;
+}
+
+/// The paths whose last names are `key`: "optimizer.lr" for "lr".
+std::vector<std::string> ending_with(const std::string& key,
+                                     const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    if (path.ends_with("." + key)) out.push_back(path);
+  }
+  return out;
+}
+
 std::string list_of_topics(const std::vector<Page>& pages) {
   std::string out = "bamtrain help TOPIC prints one of these topics.\n\nPages:\n";
   for (const Page& page : pages) {
@@ -55,8 +75,7 @@ std::string list_of_topics(const std::vector<Page>& pages) {
   out += "\nConfiguration:\n";
   out += help_entry("config KEY", "a key, or a section with its keys: config train.steps");
   out += "\nMechanisms and tasks, with their options:\n";
-  for (const auto& [kind, names] : mechanisms_by_kind()) out += help_entry(kind, join(names));
-  out += help_entry("task", join(every_task_name()));
+  for (const auto& [kind, names] : kinds()) out += help_entry(kind, join(names));
   return out + "\nbamtrain --help and bamtrain COMMAND --help list options.\n";
 }
 
@@ -69,15 +88,23 @@ std::string text_about(const std::string& topic, const std::string& key, const C
       throw Error::fault(ExitCode::usage, "help", "unexpected argument '" + key + "'",
                          "only config takes one: bamtrain help config KEY");
     }
-    const std::string entry = config_entry(key);
-    if (!entry.empty()) return entry;
-    throw unknown_name(ExitCode::usage, "help config", "key", key, config_paths(),
+    if (const std::string entry = config_entry(key); !entry.empty()) return entry;
+    const std::vector<std::string> paths = config_paths(), longer = ending_with(key, paths);
+    if (longer.size() == 1) return config_entry(longer[0]);
+    if (!longer.empty()) {
+      throw Error::fault(ExitCode::usage, "help config", "several keys end in " + key,
+                         "choose one of " + join(longer));
+    }
+    throw unknown_name(ExitCode::usage, "help config", "key", key, paths,
                        "bamtrain help config lists the keys");
   }
   for (const Page& page : pages) {
     if (page.topic == topic) return page.text;
   }
   if (const std::string page = mechanism_page(topic); !page.empty()) return page;
+  for (const auto& [kind, names] : kinds()) {
+    if (kind == topic) return help_entry(kind, join(names)) + kOneOfKind;
+  }
   std::vector<std::string> known = names_of(pages);
   for (const auto& more : {commands_of(app), mechanism_names(), every_task_name()}) {
     known.insert(known.end(), more.begin(), more.end());

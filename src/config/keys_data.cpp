@@ -62,8 +62,8 @@ std::vector<Key> data_keys() {
                     "with the same optimizer name, betas and trained parameters",
                     boolean_value(), FIELD(init_from.optimizer))),
       resumable(key("init_from.model_type",
-                    "architecture of a folder that does not name it, in a config.json with "
-                    "model_type or in a checkpoint's state.json; empty: it does",
+                    "architecture of a folder that has neither a config.json with model_type nor "
+                    "a checkpoint's state.json; empty: the folder names it",
                     one_of({"", "llama", "gpt2"}), FIELD(init_from.model_type))),
       resumable(tokenizer_of_weights()),
 

@@ -33,8 +33,9 @@ Key biases() {
   const ValueSchema list = set_of(one_of(names));
   Key k{path,
         "parts with biases: attention and mlp (their linear layers), norm (layernorm), head; true: "
-        "all but head. Unless k is rotated, its bias shifts all logits of a row equally. It then "
-        "has no effect, and drifts with rounding in its gradient",
+        "all but head. With softmax, entmax or topk and an unrotated k, the bias of k shifts all "
+        "logits of a row equally. It then has no effect (except with cope and dape), and drifts "
+        "with rounding in its gradient",
         {{"oneOf", {boolean_value(), list}}}};
   k.get = [](const RunConfig& c) -> ordered_json {
     const BiasParts& bias = c.model.bias;
@@ -115,7 +116,8 @@ std::vector<Key> model_keys() {
       choice<InitKind>(
           "model.init",
           "initialization; gpt2: std 0.02, residual projections x (2L)^-0.5; torch: linear "
-          "U(+-1/sqrt(fan_in)), embedding N(0, 1); neox: std sqrt(2/5C), residual projections 2/(L "
+          "U(+-1/sqrt(fan_in)), embedding N(0, 1); neox: std sqrt(2/(5C)), residual projections "
+          "2/(L "
           "sqrt C); plain: std 0.02; lecun: linear std 1/sqrt(fan_in), embedding std 0.02, both "
           "truncated at 2 std without rescaling",
           {{"gpt2", InitKind::gpt2},

@@ -53,7 +53,8 @@ Error Error::as(ExitCode code, const std::string& where) const {
   return {code, Parts{where, facts_, remedy_}};
 }
 Error Error::with(const std::string& line) const {
-  return {code_, Parts{where_, facts_, remedy_ + "\n" + line}};
+  return {code_, Parts{where_, remedy_.empty() ? facts_ + "\n" + line : facts_,
+                       remedy_.empty() ? "" : remedy_ + "\n" + line}};
 }
 
 void broken_contract(const char* what) {

@@ -18,16 +18,19 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int kNoSuchProgram = 127;  // of a shell
+constexpr int kNoSuchProgram = 127, kNotExecutable = 126;  // of a shell
 
-/// The command; empty: none is asked for.
+/// The command; empty for no pager: PAGER is blank or cat, or the terminal cannot move its cursor.
 std::string pager() {
-  const char* const chosen = std::getenv("PAGER");
-  if (chosen == nullptr) return "less";
-  return std::strcmp(chosen, "cat") == 0 ? "" : chosen;
+  const char* const terminal = std::getenv("TERM");
+  if (terminal != nullptr && std::strcmp(terminal, "dumb") == 0) return "";
+  const char* const set = std::getenv("PAGER");
+  const std::string chosen = set == nullptr ? "less" : set;
+  const size_t begin = chosen.find_first_not_of(' ');
+  return begin == std::string::npos || chosen == "cat" ? "" : chosen.substr(begin);
 }
 
-/// Has a shell end with kNoSuchProgram, and say nothing, where it does not find the program.
+/// Makes a shell exit with kNoSuchProgram, without a message, if it does not find the program.
 std::string if_there(const std::string& command) {
   const std::string program = command.substr(0, command.find(' '));
   const bool plain = std::all_of(program.begin(), program.end(), [](unsigned char c) {
@@ -56,7 +59,7 @@ class OutlivesPager {
   std::array<struct sigaction, 3> before_ = {};
 };
 
-/// False where the shell finds no such program: nothing was shown then.
+/// False if the shell cannot run the program: then nothing was shown.
 bool show(const std::string& command, const std::string& text) {
   ::setenv("LESS", "FRX", 0);  // quits where the text fits, keeps colours, leaves it on the screen
   std::fflush(stdout);
@@ -65,7 +68,8 @@ bool show(const std::string& command, const std::string& text) {
   const OutlivesPager outlives;
   std::fwrite(text.data(), 1, text.size(), to);
   const int status = ::pclose(to);
-  return !(WIFEXITED(status) && WEXITSTATUS(status) == kNoSuchProgram);
+  return !WIFEXITED(status) ||
+         (WEXITSTATUS(status) != kNoSuchProgram && WEXITSTATUS(status) != kNotExecutable);
 }
 
 }  // namespace

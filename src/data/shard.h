@@ -68,10 +68,12 @@ class Shard {
   /// file, position and id if an id is `vocab` or more, or with the file if its size or
   /// modification time changed since it was opened. Throws Error (ExitCode::io) if the disk fails.
   /// `out` is unspecified after an error. Allocates nothing.
+  /// REQUIRES: 0 <= begin, 0 <= count, begin + count <= tokens(), 1 <= vocab <= 2^31.
   void read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) const;
 
   /// Reads bytes [offset, offset + bytes) of the file, header included, into `out`. Errors: as
   /// read, for a changed file or a failing disk. Allocates nothing.
+  /// REQUIRES: 0 <= offset, 0 <= bytes, offset + bytes <= file_bytes().
   void read_file(int64_t offset, int64_t bytes, void* out) const;
 
   /// Calls `f` with the position of each token `id` at or after `begin`, in order. Errors: as read,

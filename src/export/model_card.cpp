@@ -115,10 +115,10 @@ std::string use_text(const CardOptions& options) {
         options.tokenizer->left_out);
   } else if (tokenizer) {
     text +=
-        "\nThe text of a special token is text like any other, as in the training. The tokenizers "
-        "library alone takes it for the token, unless told, after "
-        "`tokenizer = Tokenizer.from_file(\"tokenizer.json\")`: "
-        "`tokenizer.encode_special_tokens = True`.\n";
+        "\nAs in training, the text of a special token is encoded like any other text. The "
+        "tokenizers library encodes it as the special token by default. To avoid that, set "
+        "`tokenizer.encode_special_tokens = True` after "
+        "`tokenizer = Tokenizer.from_file(\"tokenizer.json\")`.\n";
   }
   return text;
 }

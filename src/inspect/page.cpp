@@ -208,11 +208,12 @@ std::string head_section(const Inspection& found) {
     centroids += figure_of(c);
   }
   return section("Heads",
-                 paragraph("Means over the prompt's queries, a point per head, a line the mean of "
-                           "a layer's: how far a row's weights are spread, how many keys have any, "
-                           "how far from the query their centroid is, and the largest of them.") +
+                 paragraph("Means over the prompt's queries: the entropy of a row's weights, its "
+                           "number of nonzero keys, the distance from the query to the weights' "
+                           "centroid, and the largest weight. Points are heads, lines the means "
+                           "over a layer's heads.") +
                      grid_of(chart("entropy, nats", &HeadSummary::entropy) +
-                             chart("support, keys", &HeadSummary::nonzero_keys) +
+                             chart("nonzero keys", &HeadSummary::nonzero_keys) +
                              chart("distance to the centroid, tokens", &HeadSummary::distance) +
                              chart("largest weight", &HeadSummary::largest))) +
          section("Centroids",

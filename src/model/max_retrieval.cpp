@@ -114,8 +114,9 @@ void MaxRetrieval::set_master_weights(Tensor master_weights) {
   if (dq_gates_ && layout_.gate_columns() > 0) backend_.zero(dq_gates_);
 }
 
-/// Zeroes weights and biases of the q product that belong to no gate of the scale. Products read
-/// and write them, but they belong to no parameter and must not count in the gradient norm.
+/// Zeroes the weights of the q product that belong to no gate of the scale, and the biases of all
+/// gate columns. Products read and write them, but they belong to no parameter and must not count
+/// in the gradient norm.
 void MaxRetrieval::clear_beside_gates(const Tensor& flat) {
   const int64_t G = layout_.gate_columns(), used = mechanisms_.gates(0), W = query_width();
   if (used < G) {

@@ -9,7 +9,7 @@ PriorInfo bam_prior() {
   p.name = Bam<double>::kName;
   p.formula =
       "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta, at "
-      "least -1e4. Where b is clamped it has no gradient, and its key no weight next to one well "
+      "least -1e4. A clamped b has no gradient, and its key no weight if another logit is well "
       "above it. The exception is a scale that multiplies b by t below about 0.002 (t b above -20)";
   p.options = {
       {"init",

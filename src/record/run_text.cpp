@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "core/error.h"
 #include "core/faults.h"
+#include "core/join.h"
 #include "core/sha256.h"
 #include "data/shard_set.h"
 #include "tasks/passkey.h"
@@ -61,18 +63,18 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
     if (!s.task) sources.push_back(s.path);
   }
   if (!c.data.val.empty()) sources.push_back(c.data.val);
-  std::string looked;
+  std::set<std::string> looked;
   for (const std::string& shards : sources) {
     for (const fs::path& folder : folders_around(shards)) {
       const std::string path = find_model(folder, source.sha256);
       if (!path.empty()) return path;
-      looked += (looked.empty() ? "" : ", ") + folder.string();
+      looked.insert(folder.string());
     }
   }
-  throw Error::fault(
-      ExitCode::data, source.name,
-      "no file of the tokenizer with SHA-256 " + source.sha256 + " near the shards, in " + looked,
-      "give its path with " + source.name + source.otherwise);
+  throw Error::fault(ExitCode::data, source.name,
+                     "no file of the tokenizer with SHA-256 " + source.sha256 +
+                         " near the shards, in " + join({looked.begin(), looked.end()}),
+                     "give its path with " + source.name + source.otherwise);
 }
 
 }  // namespace

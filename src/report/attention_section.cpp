@@ -66,10 +66,10 @@ std::string attention_section(const Runs& runs) {
   const std::string figures = figures_of(attention_charts(runs));
   if (figures.empty()) return "";
   return section("Attention",
-                 "<p>Of the last validation pass, means over the rows of its first sequences: how "
-                 "far a row's weights are spread, and how many keys have any; and the share of the "
-                 "tiles of 16 rows and 64 keys in which any has, which are computed. A point is a "
-                 "head, a line the means over a layer's heads.</p>\n" +
+                 "<p>Means over the rows of the first sequences of the last validation pass: the "
+                 "entropy of a row's weights, its number of nonzero keys, and the share of blocks "
+                 "of 16 rows and 64 keys with a nonzero weight, which are computed. Points are "
+                 "heads, lines the means over a layer's heads.</p>\n" +
                      legend(runs) + grid_of(figures));
 }
 

@@ -119,8 +119,9 @@ Chart validation_chart(const Runs& runs, const Value& tokens) {
 }
 
 constexpr const char* kSmoothed =
-    "<p>The strong line of a loss is smoothed: a running mean of about the last fiftieth of the "
-    "logged steps up to there, of ten at the least. The faint one is what was logged.</p>\n";
+    "<p>The strong line of a loss is a running mean over about the last 2 % of the logged steps, "
+    "at "
+    "least ten. The faint line is the logged loss.</p>\n";
 
 std::string training_section(const Runs& runs) {
   const std::string figures = figures_of(training_charts(runs));

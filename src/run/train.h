@@ -24,7 +24,7 @@ struct TrainRun {
   bool has_device = true;   // false: planned for a GPU that this machine lacks
   std::string gpu;          // for starts.json, as in RunStart of record/provenance.h
   std::map<std::string, std::string> libraries;
-  /// The keys in which `resolved` may not differ from a checkpoint's config, but does.
+  /// The keys that must equal a checkpoint's config, but differ in `resolved`.
   std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
   /// Generates the lines of samples.jsonl for a step from master weights in host memory, which it
   /// does not change. Used on rank 0, if config.sample has prompts.

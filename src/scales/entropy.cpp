@@ -6,7 +6,7 @@ ScaleInfo entropy_scale() {
   ScaleInfo s;
   s.name = "entropy";
   s.formula =
-      "z = t_i (s + b), t_i = max(1, a polynomial of the row's entropy without it); evaluation "
+      "z = t_i (s + b), t_i = max(1, a polynomial of the row's entropy at t = 1); evaluation "
       "only";
   s.kind = EntropyKind{};
   s.evaluation_only = true;

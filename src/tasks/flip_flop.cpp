@@ -18,8 +18,8 @@ TaskInfo flip_flop_task() {
   t.end = DataIds<kFlipFlopVocab>::eos;
   t.description = "pairs of a command and a bit: the bit of the last write";
   t.options = {{"ignore",
-                "probability that a command between the first and the last writes and is not "
-                "ignored: 0.1 (sparse) or 0.8 (dense), the paper's two variants",
+                "probability of a write, instead of an ignore, between the first and the last "
+                "command: 0.1 (sparse) or 0.8 (dense), the paper's two variants",
                 std::string("sparse"),
                 {"sparse", "dense"}}};
   t.least_length = 4;

@@ -56,6 +56,33 @@ TEST_CASE("a slip in a topic is answered with the nearest one") {
   }
 }
 
+TEST_CASE("help of a kind lists its mechanisms") {
+  for (const auto& [kind, names] : std::vector<std::pair<std::string, std::string>>{
+           {"scale", "none, ssmax, "}, {"normalizer", "softmax, entmax, "}, {"task", "copy, "}}) {
+    const Outcome o = run({bamtrain_program(), "help", kind});
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output.find(names) != std::string::npos);
+    CHECK(o.output.find("bamtrain help NAME") != std::string::npos);
+  }
+}
+
+TEST_CASE("a key's last names are enough for help, where one key alone has them") {
+  const auto help = [](const std::string& key) {
+    return run({bamtrain_program(), "help", "config", key});
+  };
+  CHECK(help("lr").code == 0);
+  CHECK(help("lr").output == help("optimizer.lr").output);
+  const Outcome several = help("name");
+  INFO(several.output);
+  CHECK(help("name").code == 0);  // a key of its own
+  const Outcome o = help("every");
+  INFO(o.output);
+  CHECK(o.code == 2);
+  CHECK(o.output.find("several keys end in every; choose one of ") != std::string::npos);
+  CHECK(o.output.find("checkpoint.every, ") != std::string::npos);
+}
+
 TEST_CASE("an unknown topic is refused with the list of topics") {
   const Outcome o = run({bamtrain_program(), "help", "horoscope"});
   CHECK(o.code == 2);

@@ -123,7 +123,7 @@ TEST_CASE("docs/attention.md has every prior in the row of its bias, those with 
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("| ")) rows.push_back(line);
   }
-  CHECK(std::count(rows.begin(), rows.end(), "| a table by distance | every other |") == 1);
+  CHECK(std::count(rows.begin(), rows.end(), "| a table by distance | all others |") == 1);
   std::map<size_t, std::string> of_family;  // priors without a bias share a row
   for (const PriorInfo& p : all_priors()) {
     INFO(p.name);

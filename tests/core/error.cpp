@@ -38,6 +38,7 @@ TEST_CASE("who catches an error can say more, or say it of another place") {
   // One without a remedy.
   const Error bare = Error::fault(ExitCode::io, "f", "gone", "");
   CHECK(text_of(bare.or_else("do d")) == "f: gone; do d");
+  CHECK(text_of(bare.with("and g too")) == "f: gone\nand g too");
   CHECK(text_of(bare.and_then("do d")) == "f: gone; do d");
 }
 

@@ -27,8 +27,7 @@ Choice<Info> mechanism(const Info& info, std::map<std::string, OptionValue> opti
   return c;
 }
 
-double random_value(const Parameter& p, int64_t i) {
-  const Rng rng(3, p.name);
+double random_value(const Parameter& p, const Rng& rng, int64_t i) {
   const double z = rng.normal(static_cast<uint64_t>(i));
   const double sign = rng.bits(static_cast<uint64_t>(i)) % 2 ? 1 : -1;
   switch (p.group) {
@@ -224,8 +223,9 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Mod
   arena_.commit(*device_.source);
   const HostView host(master_weights_);
   for (const Parameter& p : parameters()) {
+    const Rng rng(3, p.name);
     for (int64_t i = 0; i < p.size; ++i) {
-      put(host.tensor(), p.offset + i, rounded(random_value(p, i), Dtype::f32));
+      put(host.tensor(), p.offset + i, rounded(random_value(p, rng, i), Dtype::f32));
     }
   }
   host.upload();

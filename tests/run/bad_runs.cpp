@@ -104,10 +104,14 @@ TEST_CASE("tokens_per_step that does not divide and lanes that do not fit are re
                 {"train.lanes", "; use a power of two up to 8, or 0 for the largest"});
 }
 
-TEST_CASE("cuda is refused by name in a build without it") {
+TEST_CASE("cuda is refused in a build without it, and where there is no GPU") {
   const Workplace w;
-  require_error(run_config(w, small_run(w), {"device=cuda"}), ExitCode::device,
-                {"device", "; build it with -Dcuda=enabled, or set device to auto"});
+#ifdef BAMTRAIN_CUDA
+  const std::vector<std::string> words = {"CUDA: no usable GPU: ", "; install NVIDIA's driver ("};
+#else
+  const std::vector<std::string> words = {"; build it with -Dcuda=enabled, or set device to auto"};
+#endif
+  require_error(run_config(w, small_run(w), {"device=cuda"}), ExitCode::device, words);
 }
 
 TEST_CASE("resuming refuses a changed model, other data and another tokenizer") {

@@ -13,10 +13,9 @@ namespace bamtrain::cuda {
 namespace {
 
 [[noreturn]] void fail(cudaError_t error, const std::string& what, const std::string& remedy) {
-  throw Error::fault(
-      ExitCode::device, "CUDA",
-      std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + "), for " + what,
-      remedy);
+  throw Error::fault(ExitCode::device, "CUDA",
+                     what + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")",
+                     remedy);
 }
 
 /// "12.8" of 12080.
@@ -40,7 +39,7 @@ int device_count() {
   const bool installed = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
   if (!installed || error == cudaErrorNoDevice) return 0;
   fail(error,
-       "NVIDIA's driver, of CUDA " + version(driver) + ", to work with this program's CUDA " +
+       "NVIDIA's driver of CUDA " + version(driver) + " with this program's CUDA " +
            version(CUDART_VERSION),
        "update the driver, or set device to \"cpu\"");
 }
@@ -48,7 +47,7 @@ int device_count() {
 std::string open_device(int index) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    fail(error, "a driver and a GPU",
+    fail(error, "no usable GPU",
          "install NVIDIA's driver (nvidia-smi must list the GPU), or set device to \"cpu\"");
   }
   if (count == 1) index = 0;  // the launcher gives each process its own device

@@ -79,7 +79,8 @@ double entmax_weight(double x, double w, double a) {
 }
 
 /// The weight of the largest logit is where the weights sum to 1. The sum increases with it: regula
-/// falsi on [1/n, 1], with the Illinois rule.
+/// falsi on [1/n, 1], with the Illinois rule. Of a bracket without a number inside, `high` is
+/// taken: there the sum is not below 1.
 RowWeights weights_of(Entmax, const Logits& l) {
   const double a = l.alpha() - 1;
   RowWeights w;
@@ -94,31 +95,33 @@ RowWeights weights_of(Entmax, const Logits& l) {
     return sum;
   };
   constexpr double kRounding = 0x1p-51;
-  double low = 1 / static_cast<double>(l.z.size()), high = 1, weight = high;
+  double low = 1 / static_cast<double>(l.z.size()), high = 1;
   double below = sum_at(low) - 1, above = sum_at(high) - 1;
-  if (below >= 0) weight = high = low;
+  if (below >= 0) high = low;
   if (above <= kRounding) low = high;  // one key has all
-  int same = 0;  // steps in a row that moved the same end: high > 0, low < 0
+  int same = 0;                        // steps in a row that moved the same end: high > 0, low < 0
   for (int n = 0; n < 200; ++n) {
     double next = high - above * (high - low) / (above - below);
     if (!(next > low && next < high)) next = (low + high) / 2;
     if (next <= low || next >= high) break;
-    weight = next;
-    const double excess = sum_at(weight) - 1;
-    if (std::abs(excess) <= kRounding) break;
+    const double excess = sum_at(next) - 1;
+    if (std::abs(excess) <= kRounding) {
+      high = next;
+      break;
+    }
     if (excess >= 0) {
-      high = weight, above = excess, same = std::max(same, 0) + 1;
+      high = next, above = excess, same = std::max(same, 0) + 1;
       if (same > 1) below /= 2;
     } else {
-      low = weight, below = excess, same = std::min(same, 0) - 1;
+      low = next, below = excess, same = std::min(same, 0) - 1;
       if (same < -1) above /= 2;
     }
   }
-  w.threshold = weight;
-  const double sum = sum_at(weight), wa = std::pow(weight, a);
+  w.threshold = high;
+  const double sum = sum_at(high), wa = std::pow(high, a);
   for (double z : l.z) {
     const double x = entmax_root(w.level, z, wa, a);
-    w.p.push_back(entmax_weight(x, weight, a) / sum);
+    w.p.push_back(entmax_weight(x, high, a) / sum);
     w.nonzero_keys += x > 0;
   }
   return w;
