@@ -148,6 +148,9 @@ void read_keys(const json& document, const Origin& origin, RunConfig& config) {
     const json* value = find_value(document, key.path);
     if (value != nullptr) {
       key.set(config, *value, origin);
+    } else if (key.path == "config_version") {
+      throw missing(ExitCode::config, origin.at(key.path), "",
+                    "add \"config_version\": " + std::to_string(kConfigVersion));
     } else if (key.required || (key.needed && key.needed(document))) {
       throw missing(ExitCode::config, origin.at(key.path),
                     describe(key.schema) + ": " + key.description,
