@@ -144,10 +144,7 @@ Command eval_command(CLI::App& app) {
   CLI::App* options = app.add_subcommand(
       "eval", "measure perplexity, or the accuracy on a task, against sequence length");
   constexpr const char* kGroup = "Evaluation";
-  options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")
-      ->type_name("DIR")
-      ->required()
-      ->group(kGroup);
+  add_checkpoint(*options, eval->checkpoint)->group(kGroup);
   take_integers(
       options->add_option("--lengths", eval->lengths,
                           "comma-separated sequence lengths, such as 512,1024,2048; for a "

@@ -57,10 +57,7 @@ Command export_command(CLI::App& app) {
       app.add_subcommand("export", "write a folder for Hugging Face's transformers");
   constexpr const char* kModel = "Model";
   constexpr const char* kTokenizer = "Tokenizer";
-  options->add_option("--checkpoint", a->checkpoint, "checkpoint folder")
-      ->type_name("DIR")
-      ->required()
-      ->group(kModel);
+  add_checkpoint(*options, a->checkpoint)->group(kModel);
   options
       ->add_option("--output", a->request.output,
                    "folder to write, empty or new; it appears complete or not at all")

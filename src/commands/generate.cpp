@@ -112,10 +112,7 @@ Command generate_command(CLI::App& app) {
       "--max-tokens, before --stop, or where the model ends the document.\n");
   constexpr const char* kModel = "Model and prompt";
   constexpr const char* kSampling = "Sampling";
-  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")
-      ->type_name("DIR")
-      ->required()
-      ->group(kModel);
+  add_checkpoint(*options, arguments->checkpoint)->group(kModel);
   // A function, because an empty text is a valid value.
   CLI::Option* prompt =
       options
@@ -131,11 +128,7 @@ Command generate_command(CLI::App& app) {
       ->type_name("FILE")
       ->excludes(prompt)
       ->group(kModel);
-  options
-      ->add_option("--tokenizer", arguments->tokenizer,
-                   "tokenizer file (default: the one that made the shards, found near them)")
-      ->type_name("FILE")
-      ->group(kModel);
+  add_tokenizer(*options, arguments->tokenizer)->group(kModel);
   add_overrides(*options, arguments->overrides)->group(kModel);
   take_names<Precision>(
       options->add_option("--precision", arguments->precision,

@@ -105,14 +105,13 @@ std::string text_about(const std::string& topic, const std::string& key, const C
   for (const auto& [kind, names] : kinds()) {
     if (kind == topic) return help_entry(kind, join(names)) + kOneOfKind;
   }
-  std::vector<std::string> known = names_of(pages);
-  for (const auto& more : {commands_of(app), mechanism_names(), every_task_name()}) {
-    known.insert(known.end(), more.begin(), more.end());
-  }
   const std::vector<std::string> commands = commands_of(app);
   if (std::find(commands.begin(), commands.end(), topic) != commands.end()) {
-    const CLI::App* const command = app.get_subcommand(topic);
-    return command->help(app.get_name());
+    return app.get_subcommand(topic)->help(app.get_name());
+  }
+  std::vector<std::string> known = names_of(pages);
+  for (const auto& more : {commands, mechanism_names(), every_task_name()}) {
+    known.insert(known.end(), more.begin(), more.end());
   }
   throw unknown_name(ExitCode::usage, "help", "topic", topic, known,
                      "choose one of " + join(names_of(pages)) + ", or a name of bamtrain help");

@@ -260,15 +260,8 @@ Command inspect_command(CLI::App& app) {
       "on the CPU in fp32.\n");
   constexpr const char* kModel = "Model";
   constexpr const char* kPrompt = "Prompt (one of these)";
-  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")
-      ->type_name("DIR")
-      ->required()
-      ->group(kModel);
-  options
-      ->add_option("--tokenizer", arguments->tokenizer,
-                   "tokenizer file (default: the one that made the shards, found near them)")
-      ->type_name("FILE")
-      ->group(kModel);
+  add_checkpoint(*options, arguments->checkpoint)->group(kModel);
+  add_tokenizer(*options, arguments->tokenizer)->group(kModel);
   add_overrides(*options, arguments->overrides)->group(kModel);
   // Functions, because an empty text is a valid value.
   options

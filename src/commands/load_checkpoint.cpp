@@ -117,6 +117,19 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   return c;
 }
 
+CLI::Option* add_checkpoint(CLI::App& command, std::string& folder) {
+  return command.add_option("--checkpoint", folder, "checkpoint folder")
+      ->type_name("DIR")
+      ->required();
+}
+
+CLI::Option* add_tokenizer(CLI::App& command, std::string& file) {
+  return command
+      .add_option("--tokenizer", file,
+                  "tokenizer file (default: the one that made the shards, found near them)")
+      ->type_name("FILE");
+}
+
 CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
   return command
       .add_option("--set", overrides,

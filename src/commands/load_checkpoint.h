@@ -26,6 +26,12 @@ RunConfig stored_config(const nlohmann::json& state, const std::string& file,
 /// config's model; (usage, config) for other overrides.
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
 
+/// Adds --checkpoint, which is required.
+CLI::Option* add_checkpoint(CLI::App& command, std::string& folder);
+
+/// Adds --tokenizer; empty: open_tokenizer searches for it (record/run_text.h).
+CLI::Option* add_tokenizer(CLI::App& command, std::string& file);
+
 /// Adds --set: the overrides that trained_config accepts.
 CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& overrides);
 

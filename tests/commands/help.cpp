@@ -73,8 +73,6 @@ TEST_CASE("a key's last names are enough for help, where one key alone has them"
   };
   CHECK(help("lr").code == 0);
   CHECK(help("lr").output == help("optimizer.lr").output);
-  const Outcome several = help("name");
-  INFO(several.output);
   CHECK(help("name").code == 0);  // a key of its own
   const Outcome o = help("every");
   INFO(o.output);
