@@ -1,7 +1,7 @@
 # bamtrain on Debian, for CPUs:
 #
 #   docker build -t bamtrain .
-#   docker run --rm -v "$PWD:/work" bamtrain --config run.json
+#   docker run --rm -v "$PWD:/work" bamtrain train run.json
 #
 # With the CUDA backend: an image of Debian with the CUDA toolkit as BASE, and --gpus all to run.
 ARG BASE=debian:13

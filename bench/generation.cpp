@@ -1,7 +1,7 @@
 // Incremental decoding: time of the chunked prefill of a long text, and of decode steps.
 //
 //   build/bench/generation --config configs/bam-120m.json --length 16384 --precision bf16
-//   build/bench/generation --config configs/quickstart.json --length 4096 --texts 16
+//   build/bench/generation --config configs/bench-small.json --length 4096 --texts 16
 //
 // Prints tokens per second of both. Prefill is compared with the peak matmul throughput: two
 // operations per matrix parameter, the head's excluded, and two products per visible pair of query

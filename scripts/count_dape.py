@@ -16,6 +16,7 @@ import collections
 import datetime
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -51,9 +52,16 @@ def is_attention(kernel):
     return kernel.startswith(("attention_", "content_", "mix_")) or kernel.split("<")[0] in OF_ALL
 
 
+def config_of(build, name):
+    """The configuration with its base."""
+    printed = subprocess.run([build / "src/bamtrain", "train", ROOT / f"configs/{name}.json", "--print-config"],
+                             check=True, capture_output=True)
+    return json.loads(printed.stdout)
+
+
 def costs_of(build, name, folder, tools, layers, sequences):
     """{kernel: Cost} of a step of so many layers and sequences."""
-    c = json.loads((ROOT / f"configs/{name}.json").read_text())
+    c = config_of(build, name)
     of = folder / f"{name}-{layers}-{sequences}"
     profile(build, name, Shape(c["data"]["sequence_length"], c["model"]["vocab"]), of, layers, sequences)
     return {kernel: cost_of(counts) for kernel, counts in kernels_of(of, *tools).items()}
@@ -105,7 +113,8 @@ def main():
     commit, tools = counted_sources(args)
     with tempfile.TemporaryDirectory() as own:
         folder = args.profiles or pathlib.Path(own)
-        build, c = args.build.resolve(), json.loads((ROOT / f"configs/{CONFIGS['kerple']}.json").read_text())
+        build = args.build.resolve()
+        c = config_of(build, CONFIGS["kerple"])
         shared = others(build, c, folder, tools)
         models = {name: shared | attention(build, config, c, folder, tools)
                   for name, config in CONFIGS.items()}

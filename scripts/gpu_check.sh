@@ -178,7 +178,7 @@ PY
     for device in cpu cuda; do
       own_precision=$precision
       if [ $device = cpu ] && ! grep -qm1 avx512 /proc/cpuinfo; then own_precision=fp32; fi
-      own timeout -k 10 110 "$build/src/bamtrain" --config configs/quickstart.json --set device="$device" \
+      own timeout -k 10 110 "$build/src/bamtrain" --config configs/bench-small.json --set device="$device" \
         --set out_dir="$work/$device-$precision" --set data.train="$work" --set data.val= \
         --set data.document_start=0 --set eval.every=0 --set eval.tokens=0 --set 'eval.lengths=[]' \
         --set checkpoint.every=0 --set train.steps="$steps" --set log.every=1 \

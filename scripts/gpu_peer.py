@@ -182,8 +182,10 @@ def main():
         if not arguments.config:
             parser.error("step needs --config")
         for length in arguments.length or [512]:
-            measure_step(json.loads(Path(arguments.config).read_text()), arguments.batch, length,
-                         arguments.micro_batches)
+            config = json.loads(Path(arguments.config).read_text())
+            if "base" in config:
+                parser.error("--config has a base; write it whole with bamtrain train --print-config")
+            measure_step(config, arguments.batch, length, arguments.micro_batches)
         return
     lengths = arguments.length or [512, 1024, 4096, 16384]
     for dim in arguments.head_dim or [64, 48]:

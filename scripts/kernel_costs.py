@@ -49,6 +49,8 @@ FORMULAS = (("model.mlp.kind", "swiglu"), ("model.norm.kind", "rmsnorm"), ("mode
 def read_config(path):
     """The configuration; one that the formulas are not of ends the program."""
     c = json.loads(path.read_text())
+    if "base" in c:
+        sys.exit(f"kernel_costs: {path}: it has a base; write it whole with bamtrain train --print-config")
     for key, wanted in FORMULAS:
         value = c
         for part in key.split("."):

@@ -108,7 +108,7 @@ fi
 # whose learning rate the config multiplies.
 train() {
   say "training $1 in $out/$1"
-  "$bin"/src/bamtrain --config configs/extrapolation.json --set name="$1" --set out_dir="$out/$1" \
+  "$bin"/src/bamtrain train configs/quickstart.json --set name="$1" --set out_dir="$out/$1" \
     "${@:2}"
 }
 train bam-ssmax
@@ -119,6 +119,6 @@ say "BAM + SSMax and RoPE past the training length"
 "$bin"/src/bamtrain report "$out/bam-ssmax" "$out/rope" --output "$out/report.html"
 
 say "to continue the training"
-echo "$bin/src/bamtrain --config configs/extrapolation.json --set name=bam-ssmax" \
+echo "$bin/src/bamtrain train configs/quickstart.json --set name=bam-ssmax" \
   "--set out_dir=$out/bam-ssmax --set train.steps=3000" \
   "--set 'checkpoint.allow_change=[\"train.steps\"]'"

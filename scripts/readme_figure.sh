@@ -10,7 +10,7 @@ program=${1:-build}/src/bamtrain
 
 run() {  # NAME PRIOR SCALE LR_MULTIPLIERS
   for seed in 1 2 3; do
-    "$program" --config configs/extrapolation.json --set name="$1" --set out_dir="out/readme/$1-$seed" \
+    "$program" --config configs/quickstart.json --set name="$1" --set out_dir="out/readme/$1-$seed" \
       --set seed=$seed --set model.attention.prior="$2" --set model.attention.scale="$3" \
       --set "optimizer.lr_multipliers=$4" >/dev/null
   done

@@ -1,8 +1,10 @@
 // The command line of bamtrain. Everything else is a config key; `--resume` is the only alias.
+// `bamtrain --config FILE` is `bamtrain train FILE`.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -12,10 +14,10 @@
 #include "commands/train.h"
 #include "config/schema.h"
 #include "core/help_format.h"
+#include "core/list_arguments.h"
 #include "core/stack.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
-#include "core/utf8.h"
 #include "core/version.h"
 #include "core/wait_policy.h"
 #include "dist/agreement.h"
@@ -26,12 +28,11 @@ namespace bamtrain {
 
 namespace {
 
-void require_readable_config(const TrainArguments& arguments) {
-  if (arguments.config.empty()) {
-    throw Error::fault(ExitCode::usage, "", "missing --config FILE, a run configuration",
-                       "bamtrain --help lists the options");
-  }
-}
+/// Options that take several values. Those of numbers end at a word, those of keys at a path.
+const std::vector<ListOption> kLists = {{"--set", is_setting},
+                                        {"--task-set", is_setting},
+                                        {"--lengths", is_number_list},
+                                        {"--count", is_number_list}};
 
 /// Runs f(). On failure, ends all processes with the failure's exit code.
 int run_or_abort(Communicator& comm, const std::function<int()>& f) {
@@ -45,13 +46,14 @@ int run_or_abort(Communicator& comm, const std::function<int()>& f) {
   }
 }
 
-/// --resume as a --set argument. State files are JSON, which only holds UTF-8 text.
-std::string resume_override(const std::string& resume) {
-  if (first_invalid_utf8(resume) != std::string_view::npos) {
-    throw Error::fault(ExitCode::usage, "--resume", "not valid UTF-8",
-                       "rename the folder, or link to it by another name");
+/// Refuses an option of training in front of a command.
+void refuse_before_command(const std::vector<CLI::Option*>& options, const std::string& name) {
+  for (const CLI::Option* option : options) {
+    if (option->empty()) continue;
+    throw Error::fault(ExitCode::usage, name,
+                       "does not take " + option->get_name() + " before its name",
+                       "remove it, or give the options of " + name + " after its name");
   }
-  return "checkpoint.resume=" + nlohmann::json(resume).dump();
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -60,36 +62,24 @@ int parse_and_run(int argc, char** argv) {
   set_help_format(app);
   app.require_subcommand(0, 1);  // arguments after a command belong to it: bamtrain help export
   app.set_version_flag("--version", version_text(), "print the version");
-  TrainArguments arguments;
-  std::string resume;
+  TrainArguments arguments, of_command;
   bool print_schema = false;
-  constexpr const char* kTraining = "Training";
-  app.add_option("--config", arguments.config, "run configuration (JSON): train this run")
-      ->type_name("FILE")
-      ->group(kTraining);
-  app.add_option("--set", arguments.overrides,
-                 "override a config key (a.b.c=value, JSON or a bare string); repeatable")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false)  // [a,b] is one value
-      ->group(kTraining);
-  app.add_option("--resume", resume, "auto, never or a checkpoint folder: checkpoint.resume")
-      ->type_name("HOW")
-      ->group(kTraining);
-  app.add_flag("--dry-run", arguments.dry_run,
-               "check config, data and memory, and print what the run needs")
-      ->group(kTraining);
+  const std::vector<CLI::Option*> options = add_training_options(app, arguments, "--config");
   app.add_flag("--print-schema", print_schema, "print the config's JSON Schema");
 
   const std::vector<Command> commands = {
       eval_command(app),    export_command(app), generate_command(app), help_command(app),
       inspect_command(app), report_command(app), study_command(app)};
+  CLI::App* const train = app.add_subcommand("train", "train a run, as its configuration says");
+  add_training_options(*train, of_command, "CONFIG,--config").front()->required();
   app.footer(  // not of the commands, which would inherit it
       "bamtrain COMMAND --help lists the options of a command, bamtrain help the pages\n"
       "of the documentation.\n");
 
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = repeat_list_options(argc, argv, kLists);
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     throw usage_error("bamtrain", app, e);
@@ -101,12 +91,7 @@ int parse_and_run(int argc, char** argv) {
   for (const Command& command : commands) {
     if (!*command.app) continue;
     const std::string name = command.app->get_name();
-    if (!arguments.config.empty() || !arguments.overrides.empty() || !resume.empty() ||
-        arguments.dry_run) {
-      throw Error::fault(ExitCode::usage, name,
-                         "does not take --config, --set, --resume or --dry-run before its name",
-                         "remove them, or give the options of " + name + " after its name");
-    }
+    refuse_before_command(options, name);
     if (const auto comm = make_communicator(); comm->size() > 1) {
       return run_or_abort(*comm, [&] {
         require_agreement(*comm, program_facts(name));
@@ -120,8 +105,15 @@ int parse_and_run(int argc, char** argv) {
     }
     return command.run();
   }
-  if (!resume.empty()) arguments.overrides.push_back(resume_override(resume));
-  require_readable_config(arguments);
+  if (*train) {
+    refuse_before_command(options, "train");
+    arguments = of_command;
+  }
+  if (arguments.config.empty()) {
+    throw Error::fault(ExitCode::usage, "", "missing command, or a configuration to train by",
+                       "bamtrain train FILE trains a run; bamtrain --help lists the commands");
+  }
+  if (arguments.print_config) return print_config(arguments);
 
   take_stop_signals();
   // Outlives the handler: the other ranks wait until abort() releases them.

@@ -117,7 +117,7 @@ def emulated(bench):
         for cpu in ("Haswell", "Nehalem"):
             shutil.rmtree(folder / "out", ignore_errors=True)
             try:
-                bench.now.run(command("configs/quickstart.json", changes),
+                bench.now.run(command("configs/bench-small.json", changes),
                               launcher=["qemu-x86_64", "-cpu", cpu])
                 ends.append(f"Under `qemu-x86_64 -cpu {cpu}` the default build trained two steps.")
             except Failed as end:

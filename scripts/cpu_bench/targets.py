@@ -11,7 +11,7 @@ RADAM_MS = r"radam.*?([\d.]+) ms"
 ADAMW = r"adamw.*?([\d.]+) % of a copy"
 ADAMW_MS = r"adamw.*?([\d.]+) ms"
 GPT2 = "bench/step --config configs/gpt2-124m.json --batch 4 --length 256"
-SMALL = "bench/step --config configs/quickstart.json --set model.layers=6 --batch 16 --length 256"
+SMALL = "bench/step --config configs/bench-small.json --set model.layers=6 --batch 16 --length 256"
 BAM = ("bench/step --config configs/bam-120m.json --batch 2 --length 512 --precision bf16 "
        "--set model.attention.scale=none")
 PAIRS = 5  # at least

@@ -13,7 +13,7 @@ from cpu_bench.programs import MPI, Failed
 from cpu_bench.runs import command, folder_for, on_shard, write_shard
 from cpu_bench.tables import cell, ratios, table
 
-CONFIG = "configs/extrapolation.json"
+CONFIG = "configs/quickstart.json"
 LIBGOMP = "300000"  # rounds that GCC's runtime spins by default
 VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 DEFAULT = f"two threads, {LIBGOMP} rounds, the runtime's default"

@@ -11,7 +11,7 @@ from cpu_bench.programs import Failed, call, capture
 from cpu_bench.runs import command, folder_for, on_shard, run_in, step_speed, train, write_shard
 from cpu_bench.tables import cell, number, ratios, table
 
-QUICKSTART, GPT2 = "configs/quickstart.json", "configs/gpt2-124m.json"
+QUICKSTART, GPT2 = "configs/bench-small.json", "configs/gpt2-124m.json"
 
 
 def start(bench):

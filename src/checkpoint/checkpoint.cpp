@@ -93,6 +93,12 @@ void refuse_other_folder(const std::string& folder) {
     return;
   }
   const std::optional<int64_t> newest = newest_step(folder);
+  if (!newest && !std::filesystem::exists(folder + "/" + files::kState, ignored) &&
+      !checkpoint_step(std::filesystem::path(folder).filename().string())) {
+    throw Error(ExitCode::checkpoint, folder,
+                "a checkpoint, or the folder of a run with checkpoints", "a folder with neither",
+                "name a checkpoint-... folder, or a run's out_dir");
+  }
   if (!newest) return;
   throw Error(ExitCode::checkpoint, folder, "a checkpoint folder", "a run's folder",
               "name one of its checkpoints: " +

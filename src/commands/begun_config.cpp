@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/document.h"
 #include "config/reader.h"
 #include "core/error.h"
 #include "model/length_options.h"
@@ -24,14 +25,17 @@ nlohmann::json lengths_of(const nlohmann::json& open, const nlohmann::json& sour
 
 }  // namespace
 
-RunConfig begun_config(const RunConfig& c) {
+RunConfig begun_config(const std::string& file, const std::vector<std::string>& overrides) {
+  RunConfig c = read_run_config(file, overrides);
+  const nlohmann::json state = resumed_state(c);
+  if (!c.names_version && state.is_object() && state.contains("config")) {
+    c = read_run_config(file, overrides, config_version_of(state["config"]));
+  }
   nlohmann::json resolved = resolved_json(c);
   nlohmann::json& attention = resolved["model"]["attention"];
   const nlohmann::json open = attention;
-  bool resumes = false;
-  const nlohmann::json before = resumed_attention(c, &resumes);
-  if (resumes) {
-    attention = lengths_of(open, before, c.out_dir);
+  if (state.is_object()) {
+    attention = lengths_of(open, resumed_attention(state), c.out_dir);
   } else if (!c.init_from.folder.empty()) {
     const auto is_new = [&c](const char* part) {
       const auto& names = c.init_from.absent;
@@ -43,7 +47,9 @@ RunConfig begun_config(const RunConfig& c) {
   }
   if (attention == open) return c;
   try {
-    return read_run_config_text(resolved.dump(), "init_from.folder", {});
+    RunConfig begun = read_run_config_text(resolved.dump(), "init_from.folder", {});
+    begun.names_version = c.names_version;
+    return begun;
   } catch (const Error& e) {
     if (e.code() != ExitCode::config) throw;
     throw e.as(ExitCode::config, e.where(),

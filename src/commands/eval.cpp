@@ -7,8 +7,10 @@
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "commands/load_checkpoint.h"
+#include "core/faults.h"
 #include "core/join.h"
 #include "core/option_value.h"
+#include "core/print_message.h"
 #include "eval/paper_protocols.h"
 
 namespace bamtrain {
@@ -17,10 +19,16 @@ namespace {
 
 constexpr int64_t kMostTargets = int64_t{1} << 40;  // as for eval.tokens
 
-void require_some(const std::vector<int64_t>& lengths) {
-  if (!lengths.empty()) return;
-  throw Error::fault(ExitCode::usage, "eval", "--lengths is required",
-                     "bamtrain eval --help lists the options");
+/// The lengths at which the run measures the task, or perplexity for "".
+std::vector<int64_t> lengths_of_run(const std::string& task, const RunConfig& c) {
+  if (task.empty()) return c.eval.lengths;
+  std::vector<int64_t> out;
+  for (const TaskEvaluation& evaluation : c.eval.tasks) {
+    const auto* const request = std::get_if<TaskRequest>(&evaluation.request);
+    if (request == nullptr || request->task.info->name != task) continue;
+    out.insert(out.end(), request->lengths.begin(), request->lengths.end());
+  }
+  return ascending(out);
 }
 
 constexpr const char* kTaskGroup = "Tasks";
@@ -44,7 +52,8 @@ void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option&
   take_words(
       add("--protocols", eval.protocols, "comma-separated: windows, last, bins (default: all)"),
       {"windows", "last", "bins"})
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   take_words(
       add("--protocol", eval.protocol, "the settings of a paper; other options override them"),
       kPaperProtocols);
@@ -68,7 +77,8 @@ void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option&
                     "the first N documents, or windows of packed text; for these, one number or "
                     "one per length (default: all)"),
                 1, kMostTargets)
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   take_integers(
       add("--max-tokens", eval.max_tokens, "targets per length and protocol (default: all)"), 1,
       kMostTargets);
@@ -110,18 +120,27 @@ std::vector<int64_t> ascending(std::vector<int64_t> lengths) {
   return lengths;
 }
 
-void require_lengths(const EvalArguments& arguments) {
+void check_lengths(const EvalArguments& arguments) {
   const auto& lengths = arguments.lengths;
   if (std::find(lengths.begin(), lengths.end(), 0) != lengths.end()) {
     throw Error(ExitCode::usage, "--lengths",
                 fmt::format("an integer from 1 to {}", PerplexityRequest::kMostLength), "0", "");
   }
-  require_some(lengths);
 }
 
-std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths) {
-  require_some(lengths);
-  return ascending(lengths);
+EvalArguments with_lengths(const EvalArguments& arguments, const RunConfig& c) {
+  EvalArguments out = arguments;
+  if (!out.lengths.empty() || !out.protocol.empty()) return out;
+  out.lengths = lengths_of_run(out.task, c);
+  const std::string key = out.task.empty() ? "eval.lengths" : "eval.tasks";
+  if (out.lengths.empty()) {
+    throw missing(
+        ExitCode::usage, "--lengths",
+        "the run has none for " + (out.task.empty() ? "perplexity" : out.task) + " in " + key,
+        "give them: --lengths 512,1024,2048");
+  }
+  print_message(stderr, fmt::format("--lengths {}, as in {}", fmt::join(out.lengths, ","), key));
+  return out;
 }
 
 int run_eval(const EvalArguments& arguments) {
@@ -148,9 +167,10 @@ Command eval_command(CLI::App& app) {
   take_integers(
       options->add_option("--lengths", eval->lengths,
                           "comma-separated sequence lengths, such as 512,1024,2048; for a "
-                          "task, source lengths"),
+                          "task, source lengths (default: eval.lengths, or those in eval.tasks)"),
       0, PerplexityRequest::kMostLength)
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("N,...")
       ->group(kGroup);
   options->add_option("--output", eval->output, "write the result as JSON to this file")

@@ -81,12 +81,14 @@ int run_eval_prompts(const EvalArguments& arguments);
 /// --output is missing. REQUIRES: arguments.task is one.
 int run_eval_retrieval(const EvalArguments& arguments);
 
-/// Throws Error (ExitCode::usage) if there are no lengths, or one is 0.
-void require_lengths(const EvalArguments& arguments);
+/// Throws Error (ExitCode::usage) if a length is 0.
+void check_lengths(const EvalArguments& arguments);
+/// The arguments, with the lengths that the run evaluates itself if they have none: eval.lengths,
+/// or those of the task in eval.tasks, which are printed on standard error. Lengths of a paper's
+/// protocol stay open. Throws Error (ExitCode::usage) if the run has none.
+EvalArguments with_lengths(const EvalArguments& arguments, const RunConfig& c);
 /// Sorted, without duplicates.
 std::vector<int64_t> ascending(std::vector<int64_t> lengths);
-/// The same. Throws Error (ExitCode::usage) if there are no lengths.
-std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths);
 
 /// The backend that `arguments` select, else that of the run. Errors as make_backend.
 std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c);

@@ -178,9 +178,10 @@ void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, con
 }
 
 /// Returns the result. Prints it set by set, so that hours of work survive a failed output file.
-ordered_json evaluate(const EvalArguments& arguments) {
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
-  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+ordered_json evaluate(const EvalArguments& given) {
+  const Checkpoint checkpoint = load_checkpoint(given.checkpoint);
+  const RunConfig c = trained_config(checkpoint, given.overrides);
+  const EvalArguments arguments = with_lengths(given, c);
   check_causal_lm(c.model);
   const Precision precision = arguments.precision.value_or(c.train.precision);
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
@@ -241,7 +242,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
 }  // namespace
 
 int run_eval_perplexity(const EvalArguments& arguments) {
-  if (arguments.protocol.empty()) require_lengths(arguments);
+  check_lengths(arguments);
   check_output(arguments.output);
   // Opened first, so that an unwritable path fails before the work and not after it.
   std::optional<AtomicFile> output;
@@ -252,12 +253,13 @@ int run_eval_perplexity(const EvalArguments& arguments) {
     output->commit();
   }
   if (!arguments.events.empty()) write_events(arguments.events, result);
+  const std::string checkpoint = result["checkpoint"];
   if (result.contains("sets")) {
     for (const auto& set : result["sets"].items()) {
-      require_finite_perplexity(arguments.checkpoint, set.value());
+      require_finite_perplexity(checkpoint, set.value());
     }
   } else {
-    require_finite_perplexity(arguments.checkpoint, result);
+    require_finite_perplexity(checkpoint, result);
   }
   return 0;
 }

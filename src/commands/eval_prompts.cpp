@@ -75,7 +75,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
   const TextTaskRequest request =
       text_request(arguments, text_settings(arguments), default_options(info.options));
   check_output(arguments.output);
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_causal_lm(c.model);
   const Tokenizer tokenizer = open_tokenizer(

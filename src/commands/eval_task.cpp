@@ -98,8 +98,9 @@ TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
   }
 }
 
-TaskRequest request_of(const EvalArguments& arguments, const RunConfig& c) {
-  return {arguments.task, task_of(arguments, c), sorted_lengths(arguments.lengths),
+TaskRequest request_of(const EvalArguments& given, const RunConfig& c) {
+  const EvalArguments arguments = with_lengths(given, c);
+  return {arguments.task, task_of(arguments, c), ascending(arguments.lengths),
           arguments.samples.value_or(1000), arguments.seed.value_or(0)};
 }
 
@@ -160,9 +161,9 @@ Rows scores_before(const std::string& path, const ordered_json& result) {
 
 int run_eval_task(const EvalArguments& arguments) {
   require_known(arguments.task);
-  require_lengths(arguments);
+  check_lengths(arguments);
   check_output(arguments.output);
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const TaskRequest request = request_of(arguments, c);
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);

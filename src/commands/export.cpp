@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands/command.h"
 #include "commands/load_checkpoint.h"
@@ -22,6 +23,7 @@ namespace {
 
 struct ExportArguments {
   std::string checkpoint, dtype = "fp32";
+  std::optional<std::string> output;
   std::vector<std::string> overrides;
   HuggingfaceRequest request;
 
@@ -29,11 +31,11 @@ struct ExportArguments {
 };
 
 int run_export(const ExportArguments& arguments) {
-  if (arguments.request.output.empty()) {
+  if (arguments.output && arguments.output->empty()) {
     throw Error::fault(ExitCode::usage, "--output", "empty name", "name a folder");
   }
-  require_expanded_path(arguments.request.output, ExitCode::usage, "--output");
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  if (arguments.output) require_expanded_path(*arguments.output, ExitCode::usage, "--output");
+  const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   check_run_state(checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_causal_lm(c.model);
@@ -42,6 +44,7 @@ int run_export(const ExportArguments& arguments) {
   Arena arena;
   const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   HuggingfaceRequest request = arguments.request;
+  request.output = arguments.output.value_or(checkpoint.folder + "-huggingface");
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, master_weights);
@@ -59,10 +62,10 @@ Command export_command(CLI::App& app) {
   constexpr const char* kTokenizer = "Tokenizer";
   add_checkpoint(*options, a->checkpoint)->group(kModel);
   options
-      ->add_option("--output", a->request.output,
-                   "folder to write, empty or new; it appears complete or not at all")
+      ->add_option("--output", a->output,
+                   "folder to write, empty or new; it appears complete or not at all (default: "
+                   "CHECKPOINT-huggingface)")
       ->type_name("DIR")
-      ->required()
       ->group(kModel);
   take_words(options->add_option("--dtype", a->dtype,
                                  "of the weights (default: fp32); parameters of priors, scales and "

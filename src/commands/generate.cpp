@@ -71,7 +71,7 @@ void print_now(const std::string& text) {
 int run_generate(const GenerateArguments& arguments) {
   check_stops(arguments.limits.stops);
   const auto [text, where] = read_prompt(arguments);
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_incremental_decoding(c.model);
   const Tokenizer tokenizer =

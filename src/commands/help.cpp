@@ -79,6 +79,15 @@ std::string list_of_topics(const std::vector<Page>& pages) {
   return out + "\nbamtrain --help and bamtrain COMMAND --help list options.\n";
 }
 
+/// The entry of a key, for which its last name is enough; empty if there is no such key.
+std::string entry_of(const std::string& key) {
+  if (const std::string entry = config_entry(key); !entry.empty()) return entry;
+  const std::vector<std::string> longer = ending_with(key, config_paths());
+  if (longer.size() < 2) return longer.empty() ? "" : config_entry(longer[0]);
+  throw Error::fault(ExitCode::usage, "help config", "several keys end in " + key,
+                     "choose one of " + join(longer));
+}
+
 /// What `topic`, and after "config" the `key`, is about.
 std::string text_about(const std::string& topic, const std::string& key, const CLI::App& app) {
   const std::vector<Page> pages = all_pages();
@@ -88,14 +97,8 @@ std::string text_about(const std::string& topic, const std::string& key, const C
       throw Error::fault(ExitCode::usage, "help", "unexpected argument '" + key + "'",
                          "only config takes one: bamtrain help config KEY");
     }
-    if (const std::string entry = config_entry(key); !entry.empty()) return entry;
-    const std::vector<std::string> paths = config_paths(), longer = ending_with(key, paths);
-    if (longer.size() == 1) return config_entry(longer[0]);
-    if (!longer.empty()) {
-      throw Error::fault(ExitCode::usage, "help config", "several keys end in " + key,
-                         "choose one of " + join(longer));
-    }
-    throw unknown_name(ExitCode::usage, "help config", "key", key, paths,
+    if (const std::string entry = entry_of(key); !entry.empty()) return entry;
+    throw unknown_name(ExitCode::usage, "help config", "key", key, config_paths(),
                        "bamtrain help config lists the keys");
   }
   for (const Page& page : pages) {
@@ -109,6 +112,7 @@ std::string text_about(const std::string& topic, const std::string& key, const C
   if (std::find(commands.begin(), commands.end(), topic) != commands.end()) {
     return app.get_subcommand(topic)->help(app.get_name());
   }
+  if (const std::string entry = entry_of(topic); !entry.empty()) return entry;
   std::vector<std::string> known = names_of(pages);
   for (const auto& more : {commands, mechanism_names(), every_task_name()}) {
     known.insert(known.end(), more.begin(), more.end());

@@ -190,7 +190,7 @@ int run_inspect(const InspectArguments& arguments) {
   const std::string page_path = arguments.output + ".html";
   const std::string tensors_path = arguments.output + ".safetensors";
   require_replaceable_inspection(page_path, tensors_path);
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_inspectable(c.model);
   InspectionRequest request = {
@@ -225,7 +225,7 @@ int run_inspect(const InspectArguments& arguments) {
 
   const NormalizerChoice& normalizer = c.model.attention.normalizer;
   InspectedModel model = {
-      arguments.checkpoint,
+      checkpoint.folder,
       {{"prior", c.model.attention.prior.names()},
        {"scale", c.model.attention.scale ? c.model.attention.scale.name() : "none"},
        {"normalizer", normalizer ? normalizer.name() : "softmax"},
@@ -239,13 +239,13 @@ int run_inspect(const InspectArguments& arguments) {
       mechanism_values(layout, master_weights)};
   std::map<std::string, std::string> facts;
   for (const auto& [name, value] : model.facts) facts[name] = value;
-  facts["checkpoint"] = replace_invalid_utf8(arguments.checkpoint);
+  facts["checkpoint"] = replace_invalid_utf8(checkpoint.folder);
   write_inspection(tensors_path, request, found, facts);
   page.write(inspection_html(model, request, found));
   page.commit();
   print_heads(found);
   fmt::print("page {}\ntensors {}\n", printable(page_path), printable(tensors_path));
-  require_numbers(found, arguments.checkpoint);
+  require_numbers(found, checkpoint.folder);
   return 0;
 }
 

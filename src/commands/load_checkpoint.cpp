@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/print_message.h"
 #include "ops/host_copy.h"
+#include "record/named_checkpoint.h"
 #include "record/run_data.h"
 #include "record/run_files.h"
 
@@ -118,9 +119,17 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
 }
 
 CLI::Option* add_checkpoint(CLI::App& command, std::string& folder) {
-  return command.add_option("--checkpoint", folder, "checkpoint folder")
+  return command
+      .add_option("RUN,--checkpoint", folder,
+                  "folder of a run (its best checkpoint with checkpoint.best, else its newest), or "
+                  "of a checkpoint")
       ->type_name("DIR")
       ->required();
+}
+
+Checkpoint load_checkpoint(const std::string& folder) {
+  return open_named_checkpoint(folder,
+                               [](const std::string& text) { print_message(stderr, text); });
 }
 
 CLI::Option* add_tokenizer(CLI::App& command, std::string& file) {
@@ -137,7 +146,7 @@ CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& override
                   "model.attention.scale or normalizer to one without parameters; repeatable")
       ->type_name("KEY=VALUE")
       ->take_all()
-      ->allow_extra_args(false);  // [a,b] is one value
+      ->allow_extra_args(false);  // core/list_arguments.h repeats the option
 }
 
 void check_memory(const MemorySource& memory, const ParameterLayout& layout, int64_t beside,

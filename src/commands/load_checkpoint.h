@@ -26,8 +26,12 @@ RunConfig stored_config(const nlohmann::json& state, const std::string& file,
 /// config's model; (usage, config) for other overrides.
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
 
-/// Adds --checkpoint, which is required.
+/// Adds RUN, also as --checkpoint, which is required.
 CLI::Option* add_checkpoint(CLI::App& command, std::string& folder);
+
+/// Opens the checkpoint in the folder that the user gave for it, or the one of a run's folder
+/// (record/named_checkpoint.h), and then says on standard error which.
+Checkpoint load_checkpoint(const std::string& folder);
 
 /// Adds --tokenizer; empty: open_tokenizer searches for it (record/run_text.h).
 CLI::Option* add_tokenizer(CLI::App& command, std::string& file);

@@ -17,6 +17,7 @@
 #include "config/reader.h"
 #include "core/checked.h"
 #include "core/durable_file.h"
+#include "core/faults.h"
 #include "core/json.h"
 #include "core/option_value.h"
 #include "core/print_message.h"
@@ -117,7 +118,7 @@ std::vector<ConfigDifference> differences(const std::list<NamedRun>& runs) {
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::string output;
+  std::optional<std::string> output;
   std::optional<std::string> figure;  // not set: the page
   double width = kFigureWidth;
 };
@@ -162,7 +163,7 @@ void require_extension(const std::string& path, bool figure) {
 /// Refuses other files: a typo could replace what a run has written.
 void require_replaceable_report(const ReportArguments& arguments) {
   constexpr int64_t kBeginning = 1024;
-  const std::string& path = arguments.output;
+  const std::string& path = *arguments.output;
   if (path.empty()) throw Error::fault(ExitCode::usage, "--output", "empty name", "name a file");
   const bool figure = arguments.figure.has_value();
   const std::string text = beginning_of(path, kBeginning);
@@ -212,19 +213,32 @@ int report_retrieval(const ReportArguments& arguments) {
     throw Error(ExitCode::usage, "RUN", "one --output file of bamtrain eval --task passkey or niah",
                 fmt::format("{} files", arguments.runs.size()), "draw them one at a time");
   }
-  AtomicFile output(arguments.output);
+  AtomicFile output(*arguments.output);
   output.write(heat_map_svg(read_retrieval_maps(arguments.runs[0]), arguments.width));
   output.commit();
-  fmt::print("figure {}\n", printable(arguments.output));
+  fmt::print("figure {}\n", printable(*arguments.output));
   return 0;
 }
 
-int run_report(const ReportArguments& arguments) {
+/// The arguments with their output: report.html of a single run, if none is given.
+ReportArguments with_output(ReportArguments arguments) {
+  if (arguments.output) return arguments;
+  if (arguments.figure || arguments.runs.size() > 1) {
+    throw missing(ExitCode::usage, "--output",
+                  arguments.figure ? "the file of a figure" : "the page of several runs",
+                  arguments.figure ? "give -o NAME.svg" : "give -o NAME.html");
+  }
+  arguments.output = (fs::path(arguments.runs[0]) / "report.html").string();
+  return arguments;
+}
+
+int run_report(const ReportArguments& given) {
+  const ReportArguments arguments = with_output(given);
   require_replaceable_report(arguments);
   if (arguments.figure == kRetrieval) return report_retrieval(arguments);
   refuse_repeated(arguments.runs);
-  AtomicFile output(arguments.output);  // opened first, so that an unwritable path fails early
-  std::list<NamedRun> runs;             // a list, so that readers keep their addresses
+  AtomicFile output(*arguments.output);  // opened first, so that an unwritable path fails early
+  std::list<NamedRun> runs;              // a list, so that readers keep their addresses
   for (const std::string& folder : arguments.runs) runs.emplace_back(folder);
   const std::vector<std::string> names = names_of(runs);
   std::vector<ReportedRun> all;
@@ -239,12 +253,12 @@ int run_report(const ReportArguments& arguments) {
     }
     output.write(figure_svg(chart_of(all, *arguments.figure), arguments.width));
     output.commit();
-    fmt::print("figure {}\n", printable(arguments.output));
+    fmt::print("figure {}\n", printable(*arguments.output));
     return 0;
   }
   output.write(report_html(all, differences(runs)));
   output.commit();
-  fmt::print("{}report {}\n", report_plot(all), printable(arguments.output));
+  fmt::print("{}report {}\n", report_plot(all), printable(*arguments.output));
   return 0;
 }
 
@@ -299,9 +313,9 @@ Command report_command(CLI::App& app) {
   constexpr const char* kGroup = "Output";
   options
       ->add_option("-o,--output", arguments->output,
-                   "the HTML page to write; with --figure, the SVG file")
+                   "the HTML page to write (default for one run: report.html in its folder); with "
+                   "--figure, the SVG file")
       ->type_name("FILE")
-      ->required()
       ->group(kGroup);
   std::string names = kRetrieval;
   for (const std::string& name : fixed_chart_names()) names += "|" + name;

@@ -49,7 +49,7 @@ void print_retrieval_row(const ordered_json& row, const std::vector<std::string>
 
 RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer,
                                bool writes)
-    : checkpoint_(open_checkpoint(arguments.checkpoint)),
+    : checkpoint_(load_checkpoint(arguments.checkpoint)),
       config_(trained_config(checkpoint_, arguments.overrides)) {
   check_causal_lm(config_.model);
   if (writes) check_incremental_decoding(config_.model);

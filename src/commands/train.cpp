@@ -19,6 +19,7 @@
 #include "config/schema.h"
 #include "core/join.h"
 #include "core/parallel.h"
+#include "core/print_message.h"
 #include "core/standard_output.h"
 #include "core/utf8.h"
 #include "core/wait_policy.h"
@@ -99,7 +100,61 @@ std::string missing_results(const RunConfig& c, const TrainResult& result, Resul
   return join(missing, " and ");
 }
 
+/// --resume as a --set argument. State files are JSON, which only holds UTF-8 text.
+std::string resume_override(const std::string& resume) {
+  if (first_invalid_utf8(resume) != std::string_view::npos) {
+    throw Error::fault(ExitCode::usage, "--resume", "not valid UTF-8",
+                       "rename the folder, or link to it by another name");
+  }
+  return "checkpoint.resume=" + nlohmann::json(resume).dump();
+}
+
+RunConfig config_of(const TrainArguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.resume.empty()) overrides.push_back(resume_override(arguments.resume));
+  return begun_config(arguments.config, overrides);
+}
+
+/// Where a configuration names no version: which one was taken.
+std::string version_taken(const RunConfig& c, const std::string& file) {
+  if (c.names_version) return "";
+  const bool newest = c.config_version == kConfigVersion;
+  return fmt::format("config_version: {}, {}, as {} names none", c.config_version,
+                     newest ? "the newest" : "that of the run to resume", file);
+}
+
 }  // namespace
+
+std::vector<CLI::Option*> add_training_options(CLI::App& app, TrainArguments& arguments,
+                                               const std::string& config) {
+  constexpr const char* kTraining = "Training";
+  std::vector<CLI::Option*> out = {
+      app.add_option(config, arguments.config, "run configuration (JSON): train this run")
+          ->type_name("FILE"),
+      app.add_option("--set", arguments.overrides,
+                     "override config keys (a.b.c=value, JSON or a bare text); repeatable")
+          ->type_name("KEY=VALUE ...")
+          ->take_all()
+          ->allow_extra_args(false),  // core/list_arguments.h repeats the option
+      app.add_option("--resume", arguments.resume,
+                     "auto, never, or the folder of a checkpoint or a run: checkpoint.resume")
+          ->type_name("HOW"),
+      app.add_flag("--dry-run", arguments.dry_run,
+                   "check config, data and memory, and print what the run needs"),
+      app.add_flag("--print-config", arguments.print_config,
+                   "print the configuration with all keys, and end")};
+  for (CLI::Option* option : out) option->group(kTraining);
+  return out;
+}
+
+int print_config(const TrainArguments& arguments) {
+  const RunConfig c = config_of(arguments);
+  if (const std::string taken = version_taken(c, arguments.config); !taken.empty()) {
+    print_message(stderr, taken);
+  }
+  fmt::print("{}\n", resolved_json(c).dump(2));
+  return 0;
+}
 
 int run_train(const TrainArguments& arguments, Communicator& comm) {
   const bool first = comm.rank() == 0;
@@ -124,7 +179,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     require_agreement(comm, program_facts(arguments.dry_run ? "--dry-run" : "training"));
   }
   run_on_all_ranks(comm, [&] {
-    run.config = begun_config(read_run_config(arguments.config, arguments.overrides));
+    run.config = config_of(arguments);
     run.resolved = resolved_json(run.config);
   });
   require_agreement(comm, config_facts(run.resolved));
@@ -174,8 +229,10 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
+  const std::string taken = version_taken(run.config, arguments.config);
   if (arguments.dry_run) {
     run_on_rank_zero(comm, [&] {
+      if (!taken.empty()) fmt::print("{}\n", printable(taken));
       if (!left_out.empty()) fmt::print("warning: {}\n", printable(left_out));
       dry_run(run, *backend, comm.size());
       if (of_data) std::rethrow_exception(of_data);
@@ -191,6 +248,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                              alone ? "" : "es", max_threads(), max_threads() == 1 ? "" : "s",
                              alone ? "" : " each", waiting.empty() ? "" : " (" + waiting + ")",
                              backend->name(), run.config.out_dir, parameters));
+    if (!taken.empty()) print_status(taken + "\n");
     if (!left_out.empty()) print_status("warning: " + left_out + "\n");
   }
   std::optional<LiveReport> report;

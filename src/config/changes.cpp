@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "config/document.h"
 #include "config/keys.h"
 #include "config/mechanism.h"
 #include "config/renamed_keys.h"
@@ -80,8 +81,8 @@ json with_kept_lengths(json now, const json& before) {
 bool is_newer_default(const std::string& path, const json& before, const json& now) {
   const Key* key = find_key(path);
   const json* value = find_value(now, path);
-  return key != nullptr && !key->required && find_value(before, path) == nullptr &&
-         value != nullptr &&
+  return key != nullptr && !key->required && path != "config_version" &&
+         find_value(before, path) == nullptr && value != nullptr &&
          *value == json(key->get(default_run_config(config_version_of(before))));
 }
 

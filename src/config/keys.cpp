@@ -23,12 +23,11 @@ namespace {
 std::vector<Key> make_keys() {
   std::vector<Key> keys = {
       // First, because its version determines the defaults of all other keys.
-      required(key("config_version",
-                   "version of this format; a newer program resumes a run with the defaults and "
-                   "rules of the run's version. Version 1 has other defaults where noted, and "
-                   "wsd's decay ends one step later. In 1 and 2 eval.require_all_lengths may be "
-                   "called eval.insist",
-                   integer_value(1, kConfigVersion), FIELD(config_version))),
+      key("config_version",
+          "version of this format; a newer program resumes a run with the defaults and rules of "
+          "the run's version. Version 1 has other defaults where noted, and wsd's decay ends one "
+          "step later. In 1 and 2 eval.require_all_lengths may be called eval.insist",
+          integer_value(1, kConfigVersion), FIELD(config_version)),
       resumable(key("name", "label for logs and tables", any_text(), FIELD(name))),
       key("seed", "seed of weight initialization and data order", integer_value(0, kMaxInt64),
           FIELD(seed)),
@@ -56,6 +55,9 @@ std::string nearest_path(const std::string& path) {
   const size_t near = std::max<size_t>(1, name.size() / 3);
   const std::string sibling = closest_match(name, members(group));
   if (!sibling.empty()) return prefix + sibling;
+  for (const Key& k : all_keys()) {
+    if (last_name(k.path) == name_here(name)) return k.path;
+  }
   std::string best;
   size_t best_distance = near + 1;
   std::vector<std::string> paths;
@@ -148,12 +150,6 @@ std::string unknown_key_remedy(const std::string& path) {
   const std::string group = dot == std::string::npos ? "" : path.substr(0, dot);
   return is_group(group) ? group + " has the keys " + join(members(group))
                          : "bamtrain help config lists the keys";
-}
-
-int64_t config_version_of(const json& document) {
-  const json* found = find_value(document, "config_version");
-  if (found == nullptr || !is_whole(*found)) return kConfigVersion;
-  return *found >= 1 && *found < kConfigVersion ? found->get<int64_t>() : kConfigVersion;
 }
 
 RunConfig default_run_config(int64_t version) {

@@ -56,9 +56,6 @@ std::vector<std::string> members(const std::string& group);
 /// elsewhere whose last name is similar, else the closest path of all.
 std::string unknown_key_remedy(const std::string& path);
 
-/// The config_version of a document; the newest if it has no known one.
-int64_t config_version_of(const nlohmann::json& document);
-
 /// A configuration with all defaults of a config_version; required keys are zero or empty.
 RunConfig default_run_config(int64_t version);
 

@@ -122,7 +122,9 @@ std::vector<Key> training_keys() {
                     integer_value(0, kMaxSteps), FIELD(checkpoint.keep_every))),
       resumable(key("checkpoint.resume",
                     "auto: the newest valid checkpoint in out_dir, if any; never: an error unless "
-                    "out_dir is empty; otherwise a checkpoint folder",
+                    "out_dir is empty; otherwise the folder of a checkpoint, or of a run: its best "
+                    "checkpoint with "
+                    "checkpoint.best, else its newest",
                     nonempty_text(), FIELD(checkpoint.resume))),
       resumable(key("checkpoint.allow_change",
                     "keys, or groups of keys, that may differ from the resumed run",

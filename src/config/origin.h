@@ -1,6 +1,7 @@
 #pragma once
 // Where a key's value was written, for error messages.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct OverrideOrigin {
 struct Origin {
   std::string file;                            // empty: filled by a program, without a file
   std::vector<OverrideOrigin> overrides = {};  // in the order given
+  /// Of keys that another file wrote, a base of this one: that file (config/document.h).
+  std::map<std::string, std::string> files = {};
 
   /// "run.json: key", or "--set model.width=3: key" if an override wrote the key or created it as a
   /// parent of what it wrote.
@@ -34,13 +37,25 @@ struct Origin {
   std::string at(const std::string& key, const std::string& cause) const {
     for (const std::string& written : {key, cause}) {
       for (auto it = overrides.rbegin(); it != overrides.rend(); ++it) {
-        if (wrote(*it, written)) return "--set " + it->text + ": " + abbreviate(key);
+        if (!wrote(*it, written)) continue;
+        return "--set " + it->text + (it->path == key ? "" : ": " + abbreviate(key));
       }
     }
-    return (file.empty() ? "" : file + ": ") + abbreviate(key);
+    const std::string of = file_of(key);
+    return (of.empty() ? "" : of + ": ") + abbreviate(key);
   }
 
  private:
+  /// The file that wrote the key, or an object or list around it.
+  const std::string& file_of(const std::string& key) const {
+    for (size_t end = key.size(); end != std::string::npos && end > 0;
+         end = key.find_last_of(".[", end - 1)) {
+      const auto found = files.find(key.substr(0, end));
+      if (found != files.end()) return found->second;
+    }
+    return file;
+  }
+
   static bool wrote(const OverrideOrigin& o, const std::string& key) {
     const std::string list = key.substr(0, key.find('['));  // "model.attention.prior" of "...[2]"
     const bool on_the_way = lies_in(o.path, key) && lies_in(key, o.created);

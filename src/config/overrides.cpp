@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "config/command_line_value.h"
 #include "config/keys.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
@@ -52,6 +53,25 @@ json parse_value(const std::string& value, const std::string& where) {
   return value;
 }
 
+/// The schema of option `within` ("base.kernel") of the mechanism that `value` names; empty if it
+/// has none.
+ValueSchema schema_of_option(const std::string& within, const json* value,
+                             const ValueSchema& mechanisms) {
+  const json name = value != nullptr && value->is_object() ? value->value("name", json()) : json();
+  for (const ValueSchema& one : mechanisms.value("oneOf", ValueSchema::array())) {
+    const auto properties = one.find("properties");
+    if (properties == one.end() || (*properties)["name"]["const"] != name) continue;
+    const size_t dot = within.find('.');
+    const auto option = properties->find(within.substr(0, dot));
+    if (option == properties->end()) return {};
+    if (dot == std::string::npos) return *option;
+    const std::string first = within.substr(0, dot);
+    return schema_of_option(within.substr(dot + 1),
+                            value->contains(first) ? &(*value)[first] : nullptr, *option);
+  }
+  return {};
+}
+
 }  // namespace
 
 Override parse_override(const std::string& text) {
@@ -68,8 +88,29 @@ Override parse_override(const std::string& text) {
                 "a key of at most " + std::to_string(kMostNames) + " names", std::to_string(names),
                 "write it like train.steps=1000");
   }
-  return {path, parse_value(text.substr(equals + 1), "--set " + abbreviate(text)),
-          abbreviate(text)};
+  const std::string given = text.substr(equals + 1);
+  return {path, parse_value(given, "--set " + abbreviate(text)), abbreviate(text), given};
+}
+
+Override meant_override(Override change, const json& document) {
+  if (is_group(change.path) && change.value.is_string()) {
+    for (const char* name : {".name", ".kind"}) {
+      if (find_key(change.path + name) == nullptr) continue;
+      change.path += name;
+      return change;
+    }
+  }
+  const Key* const key = find_owner(change.path);
+  if (key == nullptr) return change;
+  ValueSchema schema = key->schema;
+  if (change.path != key->path) {
+    const std::string within = change.path.substr(key->path.size() + 1);
+    schema = key->names_mechanism
+                 ? schema_of_option(within, find_value(document, key->path), schema)
+                 : schema.value("additionalProperties", ValueSchema());
+  }
+  change.value = command_line_value(change.given, change.value, schema);
+  return change;
 }
 
 std::string apply_override(json& document, const Override& change) {

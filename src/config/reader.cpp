@@ -1,11 +1,9 @@
 #include "config/reader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "config/changes.h"
 #include "config/evaluations.h"
@@ -23,31 +21,6 @@ namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-constexpr size_t kLargestFile = size_t{1} << 20;
-
-std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(ExitCode::io, path, "a configuration file", "a folder", "name the file in it");
-  }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    throw system_error(ExitCode::io, path, "read", errno == 0 ? EIO : errno,
-                       errno == EACCES ? "check its permissions" : "check the name");
-  }
-  std::string text(kLargestFile + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) {
-    throw system_error(ExitCode::io, path, "read", EIO, "check the disk");
-  }
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kLargestFile) {
-    throw Error::fault(ExitCode::config, path, "larger than 1 MiB", "name a run configuration");
-  }
-  return text;
-}
 
 /// Calls apply(key, value) for each mechanism in the document.
 template <class Apply>
@@ -85,18 +58,6 @@ void check_order(const Origin& origin, const Override& change) {
   }
 }
 
-/// Removes "$schema", which only editors use.
-void drop_schema_reference(json& document, const Origin& origin) {
-  const auto reference = document.find("$schema");
-  if (reference == document.end()) return;
-  if (!reference->is_string()) {
-    throw Error(ExitCode::config, origin.at("$schema"),
-                "the path or URL of a JSON Schema, a string", describe_value(*reference),
-                "name the file that --print-schema wrote, or remove it");
-  }
-  document.erase(reference);
-}
-
 void check_version(const json& document, const Origin& origin) {
   const json* found = find_value(document, "config_version");
   if (found == nullptr || !is_whole(*found)) return;  // the checks of the key table report more
@@ -105,20 +66,6 @@ void check_version(const json& document, const Origin& origin) {
                        "version " + found->dump() + " is newer than " +
                            std::to_string(kConfigVersion) + ", the newest that this program reads",
                        "use a newer bamtrain");
-  }
-}
-
-/// Renames keys whose earlier names the document's version accepts.
-void accept_earlier_names(json& document, const Origin& origin) {
-  for (const RenamedKey& key : renamed_keys()) {
-    const json* const value = find_value(document, key.before);
-    if (value == nullptr || config_version_of(document) > key.last_version) continue;
-    if (find_value(document, key.now) != nullptr) {
-      throw Error(ExitCode::config, origin.at(key.before), "one name of the key",
-                  "this and " + key.now, "remove one of them");
-    }
-    check_value(*value, find_key(key.now)->schema, origin.at(key.before));
-    rename_key(document, key);
   }
 }
 
@@ -135,10 +82,11 @@ void check_names(const json& object, const std::string& group, const Origin& ori
     if (plain && is_group(path)) {
       check_names(value, path, origin);
     } else if (!plain || find_key(path) == nullptr) {
-      throw Error::fault(
-          ExitCode::config, origin.at(path),
-          plain ? "unknown key" : "unknown key, with a dot in its name",
-          plain ? unknown_key_remedy(path) : "write one object for each name before a dot");
+      const std::string remedy = path == "base" ? "name a base in the configuration's file"
+                                 : plain        ? unknown_key_remedy(path)
+                                                : "write one object for each name before a dot";
+      throw Error::fault(ExitCode::config, origin.at(path),
+                         plain ? "unknown key" : "unknown key, with a dot in its name", remedy);
     }
   }
 }
@@ -193,32 +141,41 @@ void derive(RunConfig& c) {
 
 }  // namespace
 
-RunConfig read_run_config_text(const std::string& text, const std::string& where,
-                               const std::vector<std::string>& overrides, ConfigUse use) {
-  json document = parse_json(text, {where, ExitCode::config});
-  Origin origin{where};
-  if (!document.is_object()) check_names(document, "", origin);
-  drop_schema_reference(document, origin);
+RunConfig read_run_config(const ConfigDocument& given, const std::vector<std::string>& overrides,
+                          ConfigUse use, int64_t version) {
+  json document = given.root;
+  Origin origin{given.file, {}, given.files};
   spell_out_names(document);
   for (const std::string& o : overrides) {
-    const Override change = parse_override(o);
-    check_order(origin, change);
+    Override change = parse_override(o);
     spell_out_base(document, change.path);
+    change = meant_override(std::move(change), document);
+    check_order(origin, change);
     origin.overrides.push_back({change.path, change.text, apply_override(document, change)});
     spell_out_names(document);
   }
+  // A program has written a stored configuration, with its version.
+  const bool names_version = document.contains("config_version") || use != ConfigUse::training;
+  if (!names_version) document["config_version"] = version;
   check_version(document, origin);
   accept_earlier_names(document, origin);
   check_names(document, "", origin);
   RunConfig config = default_run_config(config_version_of(document));
+  config.names_version = names_version;
   read_keys(document, origin, config);
   derive(config);
   validate(config, origin, use);
   return config;
 }
 
-RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {
-  return read_run_config_text(read_file(path), path, overrides);
+RunConfig read_run_config_text(const std::string& text, const std::string& where,
+                               const std::vector<std::string>& overrides, ConfigUse use) {
+  return read_run_config(parse_config_document(text, where), overrides, use);
+}
+
+RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides,
+                          int64_t version) {
+  return read_run_config(read_config_document(path), overrides, ConfigUse::training, version);
 }
 
 ordered_json resolved_json(const RunConfig& config) {

@@ -10,17 +10,23 @@
 #include <string>
 #include <vector>
 
+#include "config/document.h"
 #include "config/validate.h"
 #include "train/run_config.h"
 
 namespace bamtrain {
 
 /// Reads the configuration in file `path` and applies `overrides` ("a.b.c=value", see overrides.h)
-/// in order. The result is complete and valid. Throws Error (ExitCode::io) if the file cannot be
-/// read.
-RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides);
+/// in order. The result is complete and valid. A file without config_version has `version`. Throws
+/// Error (ExitCode::io) if the file cannot be read.
+RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides,
+                          int64_t version = kConfigVersion);
 
-/// The same for a text; `where` replaces the file in messages.
+/// The same for a document, which may be read with different overrides.
+RunConfig read_run_config(const ConfigDocument& document, const std::vector<std::string>& overrides,
+                          ConfigUse use = ConfigUse::training, int64_t version = kConfigVersion);
+
+/// The same for a text without a base; `where` replaces the file in messages.
 RunConfig read_run_config_text(const std::string& text, const std::string& where,
                                const std::vector<std::string>& overrides,
                                ConfigUse use = ConfigUse::training);

@@ -144,8 +144,9 @@ class Description {
   }
 
   /// Describes the key, the mechanisms that it can name with their options, and a list's entries.
-  void whole_key(const std::string& path, const Json& schema, bool required) {
-    key(path, schema, required, 0);
+  void whole_key(const std::string& path, const Json& schema) {
+    const Key* const of_table = find_key(path);
+    key(path, schema, of_table != nullptr && of_table->required, 0);
     if (schema.contains("oneOf")) alternatives(path, schema["oneOf"]);
     if (schema.contains("items") && schema["items"].contains("properties")) {
       new_members(schema["items"], path);
@@ -156,7 +157,7 @@ class Description {
   void section(const std::string& path, const Json& object) {
     for (const auto& [name, schema] : object["properties"].items()) {
       if (schema.contains("properties")) continue;
-      whole_key(path_of(path, name), schema, is_required(object, name));
+      whole_key(path_of(path, name), schema);
     }
     for (const auto& [name, schema] : object["properties"].items()) {
       if (!schema.contains("properties")) continue;
@@ -345,11 +346,12 @@ std::string config_reference() {
       "as `run.json`:");
   out.block(minimal_config());
   out.line(
-      "    build/src/bamtrain --config run.json --dry-run     # checks config, data and memory\n"
-      "    build/src/bamtrain --config run.json\n");
+      "    build/src/bamtrain train run.json --dry-run        # checks config, data and memory\n"
+      "    build/src/bamtrain train run.json --print-config   # every key with its value\n"
+      "    build/src/bamtrain train run.json\n");
   out.line(
       "| key | meaning |\n|---|---|\n"
-      "| `config_version` | the version that this page describes |\n"
+      "| `config_version` | the version that this page describes, and the default |\n"
       "| `out_dir` | checkpoints, logs and results; run the same command again to resume |\n"
       "| `vocab` | the size of the tokenizer's vocabulary |\n"
       "| `width`, `layers`, `heads`, `mlp.hidden` | the size of the model |\n"
@@ -362,10 +364,23 @@ std::string config_reference() {
   paragraph(
       "Leave the other keys at their defaults. Most of them reproduce a paper: `configs/` has "
       "complete files for each paper.");
+  out.line("## Variants of a run\n");
+  out.block(
+      "{\n  \"base\": \"run.json\",\n  \"name\": \"rope\",\n  \"out_dir\": \"out/rope\",\n"
+      "  \"model\": {\"attention\": {\"prior\": \"rope\"}}\n}\n");
   paragraph(
-      "Each entry below gives type, limits and default in parentheses. `--set a.b.c=value` "
-      "replaces a key on the "
-      "command line. A key that is not listed here is an error. A key may change on resume where "
+      "A file with a `base` has that file's keys where it has none of its own, but for `name` and "
+      "`out_dir`. The path is relative to the file's folder. Objects are merged key by key; lists "
+      "and mechanisms replace the base's. The base's `config_version` holds. A base may have a "
+      "base, up to 8 files. Checkpoints and `out_dir/config.json` hold the merged configuration.");
+  paragraph(
+      "`--set a.b.c=value` replaces a key on the command line, and takes several: `--set seed=2 "
+      "name=second`. There, lists of numbers or names need no brackets (`eval.lengths=64,128`), "
+      "`model.norm=layernorm` is short for `model.norm.kind=layernorm`, and `True` and `1_000` are "
+      "understood. Files hold JSON alone.");
+  paragraph(
+      "Each entry below gives type, limits and default in parentheses. A key that is not listed "
+      "here is an error. A key may change on resume where "
       "its entry says so; `checkpoint.allow_change` permits others.");
   out.line("## Top level\n");
   out.block(config_example(""));
@@ -386,7 +401,6 @@ std::string config_entry(const std::string& path) {
   const Json* at = &schema;
   std::istringstream names(path);
   std::string name, walked;
-  bool required = false;
   while (std::getline(names, name, '.')) {
     const bool of_section = at->contains("properties");
     if (of_section && !(*at)["properties"].contains(name)) return "";
@@ -396,7 +410,6 @@ std::string config_entry(const std::string& path) {
       describe_option(walked, *at, name, &out);
       return out.take();
     }
-    required = is_required(*at, name);
     at = &(*at)["properties"][name];
     walked = Description::path_of(walked, name);
   }
@@ -405,7 +418,7 @@ std::string config_entry(const std::string& path) {
     out.heading(path, *at);
     out.section(path, *at);
   } else {
-    out.whole_key(path, *at, required);
+    out.whole_key(path, *at);
   }
   return out.take();
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "config/origin.h"
+
 namespace bamtrain {
 
 struct RenamedKey {
@@ -22,7 +24,8 @@ const RenamedKey* find_renamed_key(const std::string& path);
 /// stay.
 nlohmann::json with_current_names(nlohmann::json resolved);
 
-/// Moves the value at `before` to `now`. REQUIRES: the document has `before` and not `now`.
-void rename_key(nlohmann::json& document, const RenamedKey& key);
+/// Renames keys whose earlier names the document's version accepts. Throws Error (config) for a key
+/// under both names.
+void accept_earlier_names(nlohmann::json& document, const Origin& origin);
 
 }  // namespace bamtrain

@@ -29,14 +29,24 @@ bool is_required_key(const std::string& path) {
                      [&path](const Key& k) { return k.required && lies_in(k.path, path); });
 }
 
+/// What a group must have where no base has it.
+ordered_json required_in(const std::string& group) {
+  ordered_json s = {{"required", ordered_json::array()}};
+  for (const std::string& name : members(group)) {
+    const std::string path = member_path(group, name);
+    if (!is_required_key(path)) continue;
+    s["required"].push_back(name);
+    if (find_key(path) == nullptr) s["properties"][name] = required_in(path);
+  }
+  return s;
+}
+
 ordered_json group_schema(const std::string& group, const RunConfig& defaults) {
   ordered_json properties = ordered_json::object();
-  ordered_json required = ordered_json::array();
   for (const std::string& name : members(group)) {
     const std::string path = member_path(group, name);
     const Key* key = find_key(path);
     properties[name] = key != nullptr ? key_schema(*key, defaults) : group_schema(path, defaults);
-    if (is_required_key(path)) required.push_back(name);
   }
   ordered_json s = ordered_json::object();
   for (const KeyGroup& g : all_groups()) {
@@ -44,7 +54,6 @@ ordered_json group_schema(const std::string& group, const RunConfig& defaults) {
   }
   s["type"] = "object";
   s["properties"] = properties;
-  if (!required.empty()) s["required"] = required;
   s["additionalProperties"] = false;
   return s;
 }
@@ -58,9 +67,18 @@ ordered_json schema_json() {
   ordered_json properties = {
       {"$schema",
        {{"description", "where editors find this schema, the output of --print-schema"},
-        {"type", "string"}}}};
+        {"type", "string"}}},
+      {"base",
+       {{"description",
+         "another configuration, relative to this file's folder: its keys hold where this file has "
+         "none, but for name and out_dir"},
+        {"type", "string"},
+        {"minLength", 1}}}};
   properties.update(s["properties"]);
   s["properties"] = properties;
+  s["if"] = {{"required", {"base"}}};
+  s["then"] = {{"required", {"out_dir"}}};
+  s["else"] = required_in("");
   return s;
 }
 

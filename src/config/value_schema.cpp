@@ -121,15 +121,15 @@ std::string remedy_for_string(const json& value, const std::string& where) {
   // A double does not record how it was written: 1e5 and 100000.0 are equal.
   const std::string remedy =
       value.is_number_float() ? as_string : as_string + ": " + quoted(value.dump());
-  const size_t colon = where.rfind(": ");
   constexpr std::string_view kSet = "--set ";
-  if (!where.starts_with(kSet) || colon == std::string::npos) return remedy;
-  const std::string key = where.substr(colon + 2);
-  const std::string given = where.substr(kSet.size(), colon - kSet.size());
+  const size_t equals = where.find('=');
+  if (!where.starts_with(kSet) || equals == std::string::npos) return remedy;
+  const std::string given = where.substr(equals + 1);
   // Skip a value inside a larger one that was given whole, and an abbreviated text.
-  if (!given.starts_with(key + "=") || given.ends_with("...")) return remedy;
-  const std::string text = quoted(given.substr(key.size() + 1));
-  return as_string + ": " + text + "; in a shell --set '" + key + "=" + text + "'";
+  if (given.find(": ") != std::string::npos || given.ends_with("...")) return remedy;
+  const std::string text = quoted(given);
+  return as_string + ": " + text + "; in a shell --set '" +
+         where.substr(kSet.size(), equals + 1 - kSet.size()) + text + "'";
 }
 
 std::string remedy_for_type(const json& value, const ValueSchema& s, const std::string& where) {
@@ -174,13 +174,25 @@ void check_number(const json& value, const ValueSchema& s, const std::string& wh
   if (!good) refuse(value, s, where, "");
 }
 
+/// The place of an element of a value: "run.json: model.bias[0]", where an override gave the whole
+/// "--set model.bias=[\"mlps\"]: model.bias[0]".
+std::string inside(const std::string& where, const std::string& element) {
+  constexpr std::string_view kSet = "--set ";
+  const size_t equals = where.find('=');
+  if (!where.starts_with(kSet) || equals == std::string::npos ||
+      where.find(": ", equals) != std::string::npos) {
+    return where + element;
+  }
+  return where + ": " + where.substr(kSet.size(), equals - kSet.size()) + element;
+}
+
 void check_array(const json& value, const ValueSchema& s, const std::string& where) {
   if (s.contains("maxItems") && value.size() != s["maxItems"].get<size_t>()) {
     refuse(value, s, where, "write exactly " + s["maxItems"].dump() + " elements");
   }
   std::set<json> seen;
   for (size_t i = 0; i < value.size(); ++i) {
-    check_value(value[i], s["items"], where + "[" + std::to_string(i) + "]");
+    check_value(value[i], s["items"], inside(where, "[" + std::to_string(i) + "]"));
     if (s.contains("uniqueItems") && !seen.insert(value[i]).second) {
       throw Error::fault(ExitCode::config, where,
                          "duplicate element " + abbreviate(value[i].dump()), "remove one of them");
@@ -299,7 +311,7 @@ void check_value(const json& value, const ValueSchema& schema, const std::string
   }
   if (value.is_object()) {
     for (const auto& [name, element] : value.items()) {
-      check_value(element, schema["additionalProperties"], where + "." + abbreviate(name));
+      check_value(element, schema["additionalProperties"], inside(where, "." + abbreviate(name)));
     }
   }
 }

@@ -13,7 +13,49 @@ constexpr size_t kLongestCompared = 64;
 
 /// Names in other programs, and the names here.
 constexpr std::pair<const char*, const char*> kMeant[] = {
-    {"gpu", "cuda"}, {"adam", "adamw"}, {"float32", "fp32"}, {"bfloat16", "bf16"}};
+    {"gpu", "cuda"},
+    {"adam", "adamw"},
+    {"float32", "fp32"},
+    {"bfloat16", "bf16"},
+    {"rotary", "rope"},
+    {"hellaswag", "choice"},
+    {"arc", "choice"},
+    {"piqa", "choice"},
+    {"lambada", "cloze"},
+    {"ruler", "niah"},
+    {"needle", "niah"},
+    // Keys of nanoGPT, litgpt, torchtitan and transformers.
+    {"learning_rate", "lr"},
+    {"max_lr", "lr"},
+    {"min_lr", "min_ratio"},
+    {"beta1", "betas"},
+    {"beta2", "betas"},
+    {"grad_clip", "clip"},
+    {"max_norm", "clip"},
+    {"warmup_iters", "warmup_steps"},
+    {"max_iters", "steps"},
+    {"max_steps", "steps"},
+    {"batch_size", "micro_batch"},
+    {"micro_batch_size", "micro_batch"},
+    {"global_batch_size", "tokens_per_step"},
+    {"block_size", "sequence_length"},
+    {"context_length", "sequence_length"},
+    {"seq_len", "sequence_length"},
+    {"max_seq_len", "sequence_length"},
+    {"n_layer", "layers"},
+    {"num_hidden_layers", "layers"},
+    {"n_head", "heads"},
+    {"num_attention_heads", "heads"},
+    {"num_key_value_heads", "kv_heads"},
+    {"n_query_groups", "kv_heads"},
+    {"n_embd", "width"},
+    {"d_model", "width"},
+    {"hidden_size", "width"},
+    {"intermediate_size", "hidden"},
+    {"vocab_size", "vocab"},
+    {"tie_word_embeddings", "tied"},
+    {"dtype", "precision"},
+    {"positional_encoding", "prior"}};
 
 std::string folded(const std::string& word) {
   std::string out = word.substr(0, kLongestCompared);
@@ -53,11 +95,15 @@ size_t edit_distance(const std::string& first, const std::string& second) {
   return row[b.size()];
 }
 
+std::string name_here(const std::string& word) {
+  const auto found = std::ranges::find_if(
+      kMeant, [&word](const auto& meant) { return folded(word) == meant.first; });
+  return found == std::end(kMeant) ? "" : found->second;
+}
+
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
-  for (const auto& [other, own] : kMeant) {
-    if (folded(word) != other) continue;
-    if (std::ranges::find(candidates, own) != candidates.end()) return own;
-  }
+  const std::string own = name_here(word);
+  if (std::ranges::find(candidates, own) != candidates.end()) return own;
   std::string best;
   size_t best_distance = 0;
   for (const std::string& candidate : candidates) {

@@ -6,6 +6,10 @@
 
 namespace bamtrain {
 
+/// The name here of what other programs call `word`: "lr" for learning_rate; empty if there is
+/// none.
+std::string name_here(const std::string& word);
+
 /// Returns the candidate with the smallest edit distance to `word`, the first one on a tie. An
 /// insertion, deletion, substitution or swap of neighbors costs one; case is ignored. A candidate
 /// counts only if it is close: within a third of the longer word's length, at least one edit. A

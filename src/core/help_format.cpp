@@ -49,7 +49,9 @@ std::string positional_of(const CLI::Option& option) {
   return option.get_name(true, false) + (is_many(option) ? "..." : "");
 }
 
-std::string text_of(const CLI::Option& option) {
+/// The text beside the option, for which `named` says that its argument has the text already.
+std::string text_of(const CLI::Option& option, bool named = false) {
+  if (named && option.get_positional()) return "the same as " + option.get_name(true, false);
   std::string text = option.get_description();
   if (lists_choices_in_text(option)) {
     std::string names = option.get_type_name();
@@ -89,7 +91,7 @@ class HelpFormat : public CLI::Formatter {
       if (group.empty() || options.empty()) continue;
       out += "\n" + (group == kUngrouped && groups.size() > 1 ? "Other options" : group) + ":\n";
       for (const CLI::Option* option : options)
-        out += help_entry(label_of(*option), text_of(*option));
+        out += help_entry(label_of(*option), text_of(*option, true));
     }
     const std::string footer = app->get_footer();
     return footer.empty() ? out : out + "\n" + footer;
@@ -104,7 +106,7 @@ class HelpFormat : public CLI::Formatter {
     std::string words;
     if (of_commands && app.get_option_no_throw("--config") != nullptr) words = " --config FILE";
     for (const CLI::Option* option : app.get_options()) {
-      if (!option->nonpositional() || !option->get_required()) continue;
+      if (option->get_positional() || !option->get_required()) continue;
       words += " --" + option->get_lnames().front() + " " + value_name(*option);
     }
     words += " [OPTIONS]";

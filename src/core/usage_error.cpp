@@ -57,12 +57,11 @@ struct Refused {
     std::vector<std::string> commands;
     for (const CLI::App* a : app->get_subcommands(nullptr)) commands.push_back(a->get_name());
     const std::string text = "unknown command '" + abbreviate(word) + "'";
-    // A program that has a configuration needs no command to train by it.
-    const bool trains = app->get_option_no_throw("--config") != nullptr;
-    std::string near = closest_match(word, commands);
-    if (near.empty() && trains && !closest_match(word, {"train"}).empty()) {
-      return fault(text, "to train, run " + program + " --config FILE");
+    const bool trains = std::ranges::find(commands, "train") != commands.end();
+    if (trains && word.ends_with(".json")) {
+      return fault(text, "to train this run: " + program + " train " + abbreviate(word));
     }
+    std::string near = closest_match(word, commands);
     if (near.empty()) near = same_beginning(word, commands);
     return fault(text, near.empty() ? help("the commands") : "did you mean " + near + "?");
   }
@@ -90,6 +89,15 @@ std::string sentence_of(const CLI::ParseError& refusal) {
   return text;
 }
 
+/// "RUN is required": of an argument that is also an option, CLI11 names the option.
+std::string what_is_required(const CLI::App& app, const CLI::ParseError& refusal) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_required() || !option->empty() || !option->get_positional()) continue;
+    return option->get_name(true, false) + " is required";
+  }
+  return refusal.what();
+}
+
 }  // namespace
 
 Error usage_error(const std::string& program, const CLI::App& app, const CLI::ParseError& refusal) {
@@ -112,8 +120,7 @@ Error usage_error(const std::string& program, const CLI::App& app, const CLI::Pa
       }
     }
     if (of_program) return refused.fault("missing command", refused.help("the commands"));
-    const std::string text = refusal.what();
-    return refused.fault(text, refused.help("the options"));
+    return refused.fault(what_is_required(*refused.inner, refusal), refused.help("the options"));
   }
   return refused.fault(sentence_of(refusal), refused.help("the options"));
 }

@@ -13,6 +13,9 @@
 
 namespace bamtrain {
 
+/// In a run's folder: the resolved configuration that the run began or was resumed with.
+inline constexpr const char* kConfigFile = "config.json";
+
 /// A tensor's shape in messages, such as "(4, 16)".
 std::string shape_text(const std::vector<int64_t>& shape);
 

@@ -156,7 +156,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   } catch (const Error& e) {
     throw e.or_else("change out_dir");
   }
-  const std::optional<Checkpoint> checkpoint = find_checkpoint(c, warn);
+  const std::optional<Checkpoint> checkpoint = find_checkpoint(c, note);
   if (checkpoint) {
     note(fmt::format("resumes from {} at step {}", checkpoint->folder, checkpoint->step));
   }

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "model/length_options.h"
+#include "record/named_checkpoint.h"
 #include "run/init_from_model_type.h"
 
 namespace bamtrain {
@@ -138,14 +139,15 @@ SourceAttention source_attention(const InitFromConfig& from) {
   return {lengths_in(std::move(attention), T, from.folder + "/config.json: ", "priors"), T};
 }
 
-json resumed_attention(const RunConfig& c, bool* resumes) {
-  json state;
-  if (c.checkpoint.resume != "never") state = newest_readable_state(c.out_dir);
-  if (!state.is_object() && c.checkpoint.resume != "never" && c.checkpoint.resume != "auto") {
-    state = readable_state(c.checkpoint.resume);
-  }
-  *resumes = state.is_object();
-  if (!state.is_object()) return nullptr;
+json resumed_state(const RunConfig& c) {
+  const std::string& from = c.checkpoint.resume;
+  if (from == "never") return nullptr;
+  json state = newest_readable_state(c.out_dir);
+  if (state.is_object() || from == "auto") return state;
+  return is_run_folder(from) ? newest_readable_state(from) : readable_state(from);
+}
+
+json resumed_attention(const json& state) {
   const json* const folder = find_value(state, "config.init_from.folder");
   return folder != nullptr && *folder != "" ? attention_of(state) : json();
 }

@@ -18,9 +18,11 @@ struct SourceAttention {
 /// source_model_type and verified_state; (ExitCode::checkpoint) for a number that no run can have.
 SourceAttention source_attention(const InitFromConfig& from);
 
-/// model.attention as stored in the checkpoint that the run will resume from, if that run began
-/// with init_from; null otherwise. `resumes`: whether there is such a checkpoint at all. Skips
-/// unreadable checkpoints, as resuming does.
-nlohmann::json resumed_attention(const RunConfig& config, bool* resumes);
+/// state.json of the checkpoint that the run will resume from, or of another one of the same run;
+/// null if there is none. Skips unreadable checkpoints, as resuming does.
+nlohmann::json resumed_state(const RunConfig& config);
+
+/// model.attention in that state, if the run began with init_from; null otherwise.
+nlohmann::json resumed_attention(const nlohmann::json& state);
 
 }  // namespace bamtrain

@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "dist/collective.h"
 #include "ops/host_copy.h"
+#include "record/named_checkpoint.h"
 #include "record/run_files.h"
 #include "run/host_state.h"
 #include "run/init_from.h"
@@ -197,7 +198,8 @@ void require_untouched(const std::string& out_dir) {
   }
 }
 
-std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) {
+std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& tell) {
+  const Warn warn = [&tell](const std::string& text) { tell("warning: " + text); };
   const auto newest_in_out_dir = [&] {
     std::optional<Checkpoint> newest = newest_checkpoint(c.out_dir, warn);
     if (newest) check_run_state(*newest);
@@ -215,15 +217,23 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   // A folder is where this run starts, unless the run has already continued from it.
   if (!exists(c.checkpoint.resume)) {
     const std::string meant = closest_match(c.checkpoint.resume, {"auto", "never"});
-    throw Error::fault(
-        ExitCode::checkpoint, "checkpoint.resume", "no such folder: " + c.checkpoint.resume,
-        meant.empty() ? "give auto, never or a checkpoint folder" : "did you mean " + meant + "?");
+    throw Error::fault(ExitCode::checkpoint, "checkpoint.resume",
+                       "no such folder: " + c.checkpoint.resume,
+                       meant.empty() ? "give auto, never, or the folder of a checkpoint or a run"
+                                     : "did you mean " + meant + "?");
   }
-  const Checkpoint start = open_checkpoint(c.checkpoint.resume);
-  check_run_state(start);
   const std::optional<Checkpoint> newest = newest_in_out_dir();
+  const fs::path from = canonical(c.checkpoint.resume);
+  const std::string started = newest ? newest->state.value(kStartedFrom, "") : "";
+  if (is_run_folder(c.checkpoint.resume)) {
+    // The run's own folder, or the one that it has already continued from.
+    if (newest && are_same(c.checkpoint.resume, c.out_dir)) return newest;
+    if (newest && fs::path(started).parent_path() == from) return newest;
+  }
+  const Checkpoint start = open_named_checkpoint(c.checkpoint.resume, tell);
+  check_run_state(start);
   if (!newest || are_same(newest->folder, start.folder)) return start;
-  if (newest->state.value(kStartedFrom, "") == canonical(start.folder)) return newest;
+  if (started == canonical(start.folder)) return newest;
   throw Error(ExitCode::config, "checkpoint.resume",
               "an out_dir without checkpoints of another run or of later steps",
               newest->folder + ", to resume from " + start.folder,
@@ -243,7 +253,10 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   check_length(run, checkpoint, note, &refused);
   if (!refused.empty()) {
     const std::string fixed = why_fixed(refused, checkpoint, trainer);
-    throw Error(ExitCode::config, join_names(refused), "the same values as in " + checkpoint.folder,
+    constexpr size_t kMostNamed = 4;
+    throw Error(ExitCode::config,
+                refused.size() > kMostNamed ? run.config.out_dir : join_names(refused),
+                "the same values as in " + checkpoint.folder,
                 "changes (" + differences(refused, before, run.resolved) + ")",
                 fixed.empty() ? "set them back, name them in checkpoint.allow_change, or start a "
                                 "new run in another out_dir"
@@ -286,8 +299,8 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
   Beginning beginning;
   int64_t& step = beginning.step;
   run_on_rank_zero(comm, [&] {
-    const auto checkpoint = find_checkpoint(
-        run.config, [&](const std::string& text) { progress.note("warning: " + text); });
+    const auto checkpoint =
+        find_checkpoint(run.config, [&](const std::string& text) { progress.note(text); });
     if (!checkpoint) {
       beginning.initialized_from = initialize(run, trainer, progress);
       beginning.optimizer_steps = optimizer_steps(beginning.initialized_from, "");

@@ -20,9 +20,10 @@ bool out_dir_exists(const std::string& out_dir);
 void require_untouched(const std::string& out_dir);
 
 /// The checkpoint to continue from, according to checkpoint.resume; empty if the run starts afresh.
+/// Warnings, and which checkpoint of a run's folder it is, go to `tell`.
 /// Throws Error (config, checkpoint) if it finds something other than expected; (io) if folders
 /// cannot be read.
-std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn);
+std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& tell);
 
 /// Throws Error (config) if the run has settings that the checkpoint's steps do not allow; (data)
 /// for other data; (checkpoint) for counts that do not match its steps. What was compared goes to

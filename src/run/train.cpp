@@ -57,6 +57,13 @@ void check_results(const RunConfig& c) {
   const Results readable(path);
 }
 
+/// Writes config.json: the resolved configuration, also of a run that is resumed with changes.
+void write_config(const TrainRun& run) {
+  AtomicFile file(run.config.out_dir + "/" + kConfigFile);
+  file.write(run.resolved.dump(2) + "\n");
+  file.commit();
+}
+
 /// Throws Error if the processes have different shards.
 void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
@@ -272,6 +279,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     }
     check_last_result(run.last_result);
     check_results(c);
+    write_config(run);
     record_start(c.out_dir,
                  {backend.name(), run.gpu, run.libraries, comm.size(),
                   run.resolved["train"]["precision"], count_parameters(trainer.layout())});

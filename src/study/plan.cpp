@@ -100,7 +100,7 @@ std::string override_of(const std::string& key, const json& value) {
   return key + "=" + value.dump();
 }
 
-StudyRun run_of(const Study& study, const std::string& base, const Combination& choice) {
+StudyRun run_of(const Study& study, const ConfigDocument& base, const Combination& choice) {
   StudyRun run;
   std::vector<std::string> overrides, parts, others;
   for (const auto& [key, value] : study.set) overrides.push_back(override_of(key, value));
@@ -124,7 +124,7 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
   overrides.push_back(override_of("name", run.slug));
   overrides.push_back(override_of("out_dir", run.folder));
   try {
-    run.config = read_run_config_text(base, study.config, overrides);
+    run.config = read_run_config(base, overrides);
   } catch (const Error& e) {
     const std::string where = study.file + ": " + run.label + ": " + e.where();
     // These keys are not command-line options, so a usage error is one of the study's file.
@@ -262,6 +262,16 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
   }
 }
 
+/// The configuration that the study varies.
+ConfigDocument base_of(const Study& study) {
+  try {
+    return read_config_document(study.config);
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::io) throw;
+    throw e.as(ExitCode::io, e.where(), "correct \"config\" of " + study.file);
+  }
+}
+
 std::string diverged_file(const Study& study, const StudyRun& run) {
   return study.out_dir + "/diverged/" + run.slug + ".json";
 }
@@ -269,9 +279,7 @@ std::string diverged_file(const Study& study, const StudyRun& run) {
 }  // namespace
 
 std::vector<StudyRun> runs_of(const Study& study) {
-  const std::string base =
-      InputFile(study.config, ExitCode::io, "correct \"config\" of " + study.file)
-          .text(kMostTextBytes);
+  const ConfigDocument base = base_of(study);
   std::vector<StudyRun> runs;
   RunInputsReader reader;
   std::map<std::string, std::string> labels;             // run label by slug

@@ -20,6 +20,7 @@ inline const std::vector<std::pair<std::string, DeviceKind>> kDeviceNames = {
 
 struct RunConfig {
   int64_t config_version = kConfigVersion;
+  bool names_version = true;  // false: the configuration has none, and a default was taken
   std::string name;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::automatic;

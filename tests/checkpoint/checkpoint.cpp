@@ -44,7 +44,7 @@ TEST_CASE("a run's folder is refused with the name of its newest checkpoint") {
   CHECK_FALSE(newest_step(none.path()));
   CHECK(error_of(ExitCode::checkpoint, [&] {
           open_checkpoint(none.path());
-        }).find("manifest.json") != std::string::npos);
+        }).find("expected a checkpoint, or the folder of a run") != std::string::npos);
 }
 
 TEST_CASE("the same contents give the same bytes in every file") {

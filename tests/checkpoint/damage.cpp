@@ -109,7 +109,7 @@ TEST_CASE("a file of any other length is noticed, and named") {
 TEST_CASE("a folder that is missing, or no checkpoint, is named") {
   const TemporaryFolder out;
   CHECK(contains(refusal(out / "none"), out / "none: no such folder; check the name"));
-  CHECK(contains(refusal(out.path()), out / "manifest.json"));
+  CHECK(contains(refusal(out.path()), "found a folder with neither"));
 }
 
 TEST_CASE("a manifest vouches for exactly the files of the format, all in its folder") {

@@ -336,11 +336,11 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
   refused(t.eval("choice", file, {"--output", t.path("none/result.json")}), ExitCode::io,
           t.path("none"));
   // The other tasks need lengths.
-  refused(run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint}, threads(1)),
-          ExitCode::usage, "eval: --lengths is required; bamtrain eval --help");
+  refused(run({bamtrain_program(), "eval", t.checkpoint}, threads(1)), ExitCode::usage,
+          "--lengths: missing (the run has none for perplexity");
   refused(
       run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint, "--task", "copy"}, threads(1)),
-      ExitCode::usage, "eval: --lengths is required; bamtrain eval --help");
+      ExitCode::usage, "--lengths: missing (the run has none for copy");
 
   std::filesystem::remove(t.text.tokenizer);
   refused(t.eval("choice", file, output), ExitCode::data,

@@ -47,8 +47,11 @@ TEST_CASE("no command of the pages asks for what a machine with AVX2 alone canno
 }
 
 TEST_CASE("a slip in a topic is answered with the nearest one") {
-  for (const auto& [word, topic] : std::vector<std::pair<std::string, std::string>>{
-           {"trian", "training"}, {"EXPORT", "export"}, {"exit_codes", "exit-codes"}}) {
+  for (const auto& [word, topic] :
+       std::vector<std::pair<std::string, std::string>>{{"trainign", "training"},
+                                                        {"trian", "train"},
+                                                        {"EXPORT", "export"},
+                                                        {"exit_codes", "exit-codes"}}) {
     const Outcome o = run({bamtrain_program(), "help", word});
     INFO(o.output);
     CHECK(o.code == 2);

@@ -47,13 +47,13 @@ class Checkout {
       write_text(path, "#!/bin/sh\necho \"called: " + std::string(script) + " $*\"\n");
       fs::permissions(path, fs::perms::owner_all);
     }
-    auto config = nlohmann::json::parse(read_text(source_path("configs/extrapolation.json")));
+    auto config = nlohmann::json::parse(read_text(source_path("configs/quickstart.json")));
     config["model"]["width"] = 64;
     config["model"]["layers"] = 1;
     config["train"]["steps"] = 2;
     config["train"]["tokens_per_step"] = 1024;
     config["eval"] = {{"lengths", {64, 256}}, {"tokens", 512}};
-    write_text(w_.path("configs/extrapolation.json"), config.dump());
+    write_text(w_.path("configs/quickstart.json"), config.dump());
   }
 
   std::string path(const std::string& name) const { return w_.path(name); }

@@ -183,7 +183,8 @@ TEST_CASE("report refuses what it cannot read or write") {
     CHECK_FALSE(fs::exists(page));
   };
   refused({"-o", page}, 2, "RUN");
-  refused({bam}, 2, "--output");
+  refused({bam, t.w.path("rope")}, 2, "--output: missing (the page of several runs)");
+  refused({bam, "--figure", "loss"}, 2, "--output: missing (the file of a figure)");
   refused({bam, bam + "/", "-o", page}, 2, "is given twice");
   refused({t.w.path("none"), "-o", page}, 6, "no such folder");
   fs::create_symlink(t.w.path("loop"), t.w.path("loop"));

@@ -26,9 +26,22 @@ TEST_CASE("a known key in the wrong object is sent to the right one") {
 }
 
 TEST_CASE("a misspelt key in the wrong object is recognised too") {
-  check_mentions(message(kValid, {"wdith=3"}),
-                 {"--set wdith=3: wdith:", "did you mean model.width?"});
+  check_mentions(message(kValid, {"wdith=3"}), {"--set wdith=3:", "did you mean model.width?"});
   check_mentions(message(kValid, {"model.lr=3"}), {"model.lr:", "did you mean optimizer.lr?"});
+}
+
+TEST_CASE("a key of another program is sent to its key here, wherever it stands") {
+  for (const auto& [other, own] :
+       std::vector<std::pair<std::string, std::string>>{{"learning_rate", "optimizer.lr"},
+                                                        {"optimizer.learning_rate", "optimizer.lr"},
+                                                        {"n_layer", "model.layers"},
+                                                        {"model.n_embd", "model.width"},
+                                                        {"block_size", "data.sequence_length"},
+                                                        {"max_iters", "train.steps"}}) {
+    check_mentions(message(kValid, {other + "=1"}), {other + "=1:", "did you mean " + own + "?"});
+  }
+  check_mentions(message(kValid, {"optimizer=adam"}), {"optimizer=adam:", "did you mean adamw?"});
+  check_mentions(message(kValid, {"model.attention.prior=rotary"}), {"did you mean rope?"});
 }
 
 TEST_CASE("an unknown key that resembles none is still refused with a remedy") {
@@ -55,7 +68,7 @@ TEST_CASE("trailing text is refused") {
 TEST_CASE("a configuration is an object") {
   check_mentions(message("[1]"), {"run.json:", "an object", "config_version", "the array [1]"});
   check_mentions(message("3"), {"run.json:", "an object", "the number 3"});
-  check_mentions(message("{}"), {"run.json: config_version: missing; add \"config_version\": 3"});
+  check_mentions(message("{}"), {"run.json: out_dir: missing"});
 }
 
 TEST_CASE("each required key is asked for by name") {
@@ -123,7 +136,8 @@ TEST_CASE("a wrong type is refused with both types") {
                  {"optimizer.lr:", "a number above 0", "without the quotes"});
   check_mentions(message(kValid, {"sample.top_p=0"}),
                  {"sample.top_p:", "a number above 0 and of at most 1", "0"});
-  check_mentions(message(kValid, {"eval.lengths=512"}),
+  check_mentions(message(replaced("\"train\": {\"steps\"",
+                                  "\"eval\": {\"lengths\": 512}, \"train\": {\"steps\"")),
                  {"eval.lengths:", "an array", "number 512"});
   check_mentions(message(kValid, {"eval.lengths=[16,\"32\"]"}), {"eval.lengths[1]:", "an integer"});
   check_mentions(message(kValid, {"data.document_start=bos"}),
@@ -134,7 +148,7 @@ TEST_CASE("a wrong type is refused with both types") {
 
 TEST_CASE("an out_dir that a shell was to replace is refused, in a file and in --set") {
   check_mentions(message(kValid, {"out_dir=~/runs"}),
-                 {"--set out_dir=~/runs: out_dir: ", "only a shell expands", "write out the home"});
+                 {"--set out_dir=~/runs: ", "only a shell expands", "write out the home"});
   check_mentions(message(replaced("\"out\"", "\"$HOME/runs\"")),
                  {"run.json: out_dir: ", "without variables", "$HOME/runs"});
   check_mentions(message(kValid, {"out_dir=s3://bucket/run"}), {"out_dir: ", "not a URL"});
@@ -302,11 +316,11 @@ TEST_CASE(
     "a number for a choice is to be quoted where that is one of the choices, and only there") {
   const std::string t5 = "model.attention.prior=t5", gain = "model.attention.prior.gain=";
   check_mentions(message(kValid, {t5, gain + "1"}),
-                 {"gain:", "one of \"1\", \"sqrt(D)\"", "found the number 1",
+                 {"gain=1:", "one of \"1\", \"sqrt(D)\"", "found the number 1",
                   "in a shell --set 'model.attention.prior.gain=\"1\"'"});
   CHECK(message(kValid, {t5, gain + "\"1\""}).empty());
   const std::string two = message(kValid, {t5, gain + "2"});
-  check_mentions(two, {"gain:", "one of \"1\", \"sqrt(D)\"", "found the number 2"});
+  check_mentions(two, {"gain=2:", "one of \"1\", \"sqrt(D)\"", "found the number 2"});
   CHECK(two.find("quotes") == std::string::npos);
   check_mentions(message(kValid, {"model.attention.prior.train=[1]"}),
                  {"train[0]:", "expected one of \"theta_alpha\"", "found the number 1"});
@@ -329,11 +343,10 @@ TEST_CASE("a file name with a NUL character is refused") {
 }
 
 TEST_CASE("an error says which override caused it") {
-  check_mentions(message(kValid, {"seed=1", "model.widht=3"}),
-                 {"--set model.widht=3: model.widht:"});
+  check_mentions(message(kValid, {"seed=1", "model.widht=3"}), {"--set model.widht=3:"});
   check_mentions(message(kValid, {"model={\"width\":3}"}),
                  {"--set model={\"width\":3}: model.vocab:"});
-  check_mentions(message(kValid, {"model.heads=5"}), {"--set model.heads=5: model.heads:"});
+  check_mentions(message(kValid, {"model.heads=5"}), {"--set model.heads=5:"});
 }
 
 TEST_CASE("a file that cannot be read is an error of its own kind") {

@@ -58,17 +58,17 @@ TEST_CASE("bidirectional attention: what has no formula for it and next tokens a
 
 TEST_CASE("rope needs an even head dimension") {
   check_mentions(message(kValid, {"model.heads=16", "model.attention.prior=rope"}),
-                 {"--set model.attention.prior=rope: model.attention.prior: expected",
-                  "even head dimension", "found 3", "change model.width"});
+                 {"--set model.attention.prior=rope: expected", "even head dimension", "found 3",
+                  "change model.width"});
   CHECK(message(kValid, {"model.heads=16"}).empty());
 }
 
 TEST_CASE("a scale for evaluation only is refused in training, with what to do instead") {
   const std::vector<std::string> entropy = {"model.attention.scale=entropy"};
   check_mentions(message(kValid, entropy),
-                 {"--set model.attention.scale=entropy: model.attention.scale:",
-                  "a scale that trains", "\"entropy\", for evaluation only",
-                  "train with another scale", "bamtrain eval --set model.attention.scale=entropy"});
+                 {"--set model.attention.scale=entropy:", "a scale that trains",
+                  "\"entropy\", for evaluation only", "train with another scale",
+                  "bamtrain eval --set model.attention.scale=entropy"});
   const auto c = valid_with(entropy, bamtrain::ConfigUse::evaluation);
   CHECK(c.model.attention.scale.name() == "entropy");
   // If the file has options of the old scale, the override that names another scale is at fault.
@@ -148,7 +148,7 @@ TEST_CASE("warm-up, stop and decay lie within the steps") {
   // A warm-up past the last step gets wsd's limit at once, not first the limit of other schedules.
   for (const std::string steps : {"10", "11"}) {
     const std::string warmup = "schedule.warmup_steps=" + steps, found = "found " + steps;
-    const std::string what = "--set " + warmup + ": schedule.warmup_steps:";
+    const std::string what = "--set " + warmup + ":";
     check_mentions(message(kValid, {"schedule.name=wsd", warmup, "schedule.decay_steps=1"}),
                    {what.c_str(), "at most train.steps - 1 = 9 with the wsd schedule",
                     found.c_str(), "shorten the warm-up or raise train.steps"});
@@ -307,8 +307,8 @@ TEST_CASE("the entropy scale is one of softmax") {
       FAIL("no error");
     } catch (const bamtrain::Error& e) {
       CHECK(e.code() == bamtrain::ExitCode::config);
-      check_mentions(e.what(), {"--set model.attention.scale=entropy: model.attention.scale:", name,
-                                "softmax's entropy", "choose another"});
+      check_mentions(e.what(), {"--set model.attention.scale=entropy:", name, "softmax's entropy",
+                                "choose another"});
     }
   }
 }
@@ -343,7 +343,7 @@ TEST_CASE("normalizers take what is defined for them") {
   check_mentions(message(kValid, {normalizer + "=topk", normalizer + ".k=half"}),
                  {"model.attention.normalizer.k", "n/2"});
   check_mentions(message(kValid, {normalizer + "=entmax", normalizer + ".decay=true"}),
-                 {"--set model.attention.normalizer.decay=true: model.attention.normalizer.decay:",
+                 {"--set model.attention.normalizer.decay=true:",
                   "model.attention.normalizer.learned is false"});
   check_mentions(message(kValid, {normalizer + "=[\"entmax\",\"softmax\"]"}),
                  {"--set model.attention.normalizer=[", "all layers share one"});
@@ -360,7 +360,7 @@ TEST_CASE("normalizers take what is defined for them") {
 TEST_CASE("learning rates are multiplied of what is trained") {
   const std::string rate = "optimizer.lr_multipliers.";
   check_mentions(message(kValid, {rate + "theta_mu=2"}),
-                 {"--set optimizer.lr_multipliers.theta_mu=2: optimizer.lr_multipliers.theta_mu:",
+                 {"--set optimizer.lr_multipliers.theta_mu=2:",
                   "trained: one of prior, scale, theta_alpha, theta_beta, s, found theta_mu",
                   "which is not trained", "remove it, or train it"});
   CHECK(
@@ -388,7 +388,7 @@ TEST_CASE("learning rates are multiplied of what is trained") {
 
 TEST_CASE("an evaluation's prior need not go with what the training alone reads") {
   const auto check = [](const std::vector<std::string>& overrides, const std::string& key) {
-    CHECK(message(kValid, overrides).find(key + ": expected") != std::string::npos);
+    check_mentions(message(kValid, overrides), {key + ": expected"});
     CHECK_NOTHROW(valid_with(overrides, bamtrain::ConfigUse::evaluation));
   };
   const std::string alibi = "model.attention.prior=alibi";

@@ -90,7 +90,7 @@ TEST_CASE("--set gives the list of tasks, and replaces it") {
   CHECK(c.checkpoint.best_is_highest);
   CHECK(valid_with({R"(eval.tasks=[{"task": "copy"}])", "eval.tasks=[]"}).eval.tasks.empty());
   check_mentions(message(kValid, {"eval.tasks=copy"}),
-                 {"--set eval.tasks=copy: eval.tasks:", "an array of tasks"});
+                 {"--set eval.tasks=copy:", "an array of tasks"});
 }
 
 TEST_CASE("what is no evaluation of a task is refused, by the number of its entry") {

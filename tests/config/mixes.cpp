@@ -63,9 +63,9 @@ TEST_CASE("overrides reach the options of a base that a mix leaves to its defaul
   CHECK(of_file({"model.attention.prior.base.name=alibi"})["base"]["name"] == "alibi");
   CHECK(of_file({"model.attention.prior.name=alibi"})["name"] == "alibi");
   CHECK(prior_of(valid_with({"model.attention.prior=dape", kernel}))["base"] == expected);
-  check_mentions(message(file, {"model.attention.prior.base.theta=3"}),
-                 {"--set model.attention.prior.base.theta=3: model.attention.prior.base.theta:",
-                  "kerple has no option", "an option of rope"});
+  check_mentions(
+      message(file, {"model.attention.prior.base.theta=3"}),
+      {"--set model.attention.prior.base.theta=3:", "kerple has no option", "an option of rope"});
   check_mentions(message(kValid, {kernel}), {"model.attention.prior.base:", "an option of dape"});
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("an override cannot pass through a value") {
 
 TEST_CASE("an unknown key in an override is refused as in a file") {
   check_mentions(message(kValid, {"model.widht=3"}),
-                 {"--set model.widht=3: model.widht:", "unknown key", "did you mean model.width?"});
+                 {"--set model.widht=3:", "unknown key", "did you mean model.width?"});
   check_mentions(message(kValid, {"optimiser.lr=3"}),
                  {"--set optimiser.lr=3: optimiser:", "did you mean optimizer?"});
 }
@@ -137,5 +137,5 @@ TEST_CASE("an unknown group is blamed on the override that made it, and on the f
   const std::string without = replaced("\"mlp\": {\"hidden\": 64},", "");
   check_mentions(message(without, {"model.mlp.kind=gelu"}), {"run.json: model.mlp.hidden:"});
   const std::string endless(300, 'x');
-  check_mentions(message(kValid, {endless + "=1"}), {"--set xxx", "...: xxx", "unknown key"});
+  check_mentions(message(kValid, {endless + "=1"}), {"--set xxx", "...: unknown key"});
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -58,6 +59,11 @@ bool conforms(const json& value, const json& schema) {
     } else if (keyword == "oneOf") {
       good = 1 == std::count_if(rule.begin(), rule.end(),
                                 [&value](const json& s) { return conforms(value, s); });
+    } else if (keyword == "if") {
+      const char* const branch = conforms(value, rule) ? "then" : "else";
+      good = !schema.contains(branch) || conforms(value, schema[branch]);
+    } else if (keyword == "then" || keyword == "else") {
+      continue;  // by "if"
     } else if (keyword == "minimum") {
       good = !value.is_number() || value >= rule;
     } else if (keyword == "maximum") {
@@ -111,7 +117,7 @@ void check_described(const json& schema, const std::string& path) {
 }
 
 /// Checks that the schema's members at `path` are those of the resolved config, object by object,
-/// plus "$schema", which no resolved config has.
+/// plus "$schema" and "base", which no resolved config has.
 void check_same_members(const json& schema, const json& resolved, const std::string& path) {
   INFO(path);
   REQUIRE(schema["type"] == "object");
@@ -119,7 +125,9 @@ void check_same_members(const json& schema, const json& resolved, const std::str
   std::set<std::string> described, written;
   for (const auto& [name, unused] : schema["properties"].items()) described.insert(name);
   for (const auto& [name, unused] : resolved.items()) written.insert(name);
-  CHECK(described.erase("$schema") == (path.empty() ? 1 : 0));
+  for (const char* of_file : {"$schema", "base"}) {
+    CHECK(described.erase(of_file) == (path.empty() ? 1 : 0));
+  }
   CHECK(described == written);
   for (const auto& [name, property] : schema["properties"].items()) {
     if (property.contains("properties")) {
@@ -154,6 +162,7 @@ TEST_CASE("resolved and shipped configurations conform to the schema") {
   }
   for (const auto& file : shipped_configs()) {
     INFO(file.string());
+    CHECK(conforms(json::parse(std::ifstream(file)), s));
     CHECK(conforms(resolved_json(bamtrain::read_run_config(file.string(), {})), s));
   }
 }
@@ -178,10 +187,13 @@ TEST_CASE("a default in the schema is what the reader fills in") {
 
 TEST_CASE("required keys and the groups that hold them are required in the schema") {
   const json s = bamtrain::schema_json();
-  CHECK(s["required"] == json({"config_version", "out_dir", "model", "data", "train"}));
-  CHECK(s["properties"]["model"]["required"] == json({"width", "layers", "heads", "mlp"}));
-  CHECK(s["properties"]["model"]["properties"]["mlp"]["required"] == json({"hidden"}));
-  CHECK_FALSE(s["properties"]["optimizer"].contains("required"));
+  const json& whole = s["else"];
+  CHECK(s["if"] == json({{"required", {"base"}}}));
+  CHECK(s["then"] == json({{"required", {"out_dir"}}}));
+  CHECK(whole["required"] == json({"out_dir", "model", "data", "train"}));
+  CHECK(whole["properties"]["model"]["required"] == json({"width", "layers", "heads", "mlp"}));
+  CHECK(whole["properties"]["model"]["properties"]["mlp"]["required"] == json({"hidden"}));
+  CHECK_FALSE(whole["properties"].contains("optimizer"));
 }
 
 TEST_CASE("schema and reader refuse the same values") {
@@ -218,6 +230,7 @@ TEST_CASE("schema and reader refuse the same values") {
   const auto visit = [&](const auto& self, const json& schema, const std::string& path) -> void {
     for (const auto& [name, property] : schema["properties"].items()) {
       const std::string key = path.empty() ? name : path + "." + name;
+      if (key == "base") continue;  // of files alone
       if (property.contains("properties")) self(self, property, key);
       for (const json& value : values) {
         const json document = document_with(key, value);

@@ -138,7 +138,7 @@ TEST_CASE("up to version 2 eval.require_all_lengths may be called eval.insist") 
 TEST_CASE("eval.insist is refused with version 3, and with the key's current name") {
   const std::string v2 = "config_version=2";
   check_mentions(message(kValid, {"eval.insist=true"}),
-                 {"--set eval.insist=true: eval.insist:", "unknown key",
+                 {"--set eval.insist=true:", "unknown key",
                   "write \"eval.require_all_lengths\", its name since config_version 3"});
   check_mentions(message(replaced("\"train\": {", "\"eval\": {\"insist\": true}, \"train\": {")),
                  {"run.json: eval.insist:", "unknown key", "\"eval.require_all_lengths\""});
@@ -147,11 +147,11 @@ TEST_CASE("eval.insist is refused with version 3, and with the key's current nam
   for (const char* value : {"true", "false"}) {
     const std::string both = std::string("eval.require_all_lengths=") + value;
     check_mentions(message(kValid, {v2, "eval.insist=true", both}),
-                   {"--set eval.insist=true: eval.insist:", "one name of the key",
+                   {"--set eval.insist=true:", "one name of the key",
                     "this and eval.require_all_lengths", "remove one of them"});
   }
   check_mentions(message(kValid, {v2, "eval.insist=1"}),
-                 {"--set eval.insist=1: eval.insist:", "true or false", "number 1"});
+                 {"--set eval.insist=1:", "true or false", "number 1"});
 }
 
 TEST_CASE("a run whose configuration has eval.insist is resumed, and counts as the same run") {

@@ -46,6 +46,10 @@ TEST_CASE("what other programs call it is the name that is meant, where that is 
   CHECK(closest_match("adam", {"radam", "adamw"}) == "adamw");
   CHECK(closest_match("adam", {"radam"}) == "radam");
   CHECK(closest_match("bfloat16", {"fp32", "bf16"}) == "bf16");
+  CHECK(closest_match("rotary", {"nope", "alibi", "rope"}) == "rope");
+  CHECK(closest_match("hellaswag", {"copy", "choice", "cloze"}) == "choice");
+  CHECK(bamtrain::name_here("learning_rate") == "lr");
+  CHECK(bamtrain::name_here("width").empty());
 }
 
 TEST_CASE("a name that shares a letter or two with the word is not suggested") {

@@ -45,11 +45,34 @@ TEST_CASE("what is not known is named with the nearest that is") {
         "eval: unexpected argument 'y'; prog eval --help lists the arguments");
 }
 
-TEST_CASE("a program with a configuration says how to train by it") {
-  for (const std::vector<std::string>& trains : std::vector<std::vector<std::string>>{
-           {"train"}, {"train", "--config", "x"}, {"trian"}, {"trian", "--config", "x"}}) {
-    CHECK(message(trains) ==
-          "unknown command '" + trains[0] + "'; to train, run prog --config FILE");
+TEST_CASE("a configuration in the place of a command is what to train") {
+  CLI::App app("a program", "prog");
+  app.require_subcommand(0, 1);
+  app.add_subcommand("train", "a command");
+  std::vector<std::string> arguments = {"configs/run.json"};
+  try {
+    app.parse(arguments);
+    FAIL("accepted");
+  } catch (const CLI::ParseError& e) {
+    CHECK(usage_error("prog", app, e).what() ==
+          std::string("unknown command 'configs/run.json'; to train this run: prog train "
+                      "configs/run.json"));
+  }
+}
+
+TEST_CASE("what is missing is named by its argument where it has one") {
+  CLI::App app("a program", "prog");
+  std::string run;
+  app.add_subcommand("eval", "a command")
+      ->add_option("RUN,--checkpoint", run, "a folder")
+      ->required();
+  std::vector<std::string> arguments = {"eval"};
+  try {
+    app.parse(arguments);
+    FAIL("accepted");
+  } catch (const CLI::ParseError& e) {
+    CHECK(usage_error("prog", app, e).what() ==
+          std::string("eval: RUN is required; prog eval --help lists the options"));
   }
 }
 

@@ -85,7 +85,7 @@ for n in 1 2 4; do
   on() { VGPU_COUNT=$n VGPU_THREADS=1 mpirun --oversubscribe -np "$n" "$build/tests/cuda/on_processes_gpu.vgpu" "$@"; }
   on sums 1024 >"$work/sums-$n" 2>"$work/errors" || true
   check "sums over $n processes" "$work/sums-$n"
-  on train configs/extrapolation.json device=cuda "data.train=$work" data.val= data.document_start=0 \
+  on train configs/quickstart.json device=cuda "data.train=$work" data.val= data.document_start=0 \
     eval.every=0 eval.tokens=0 'eval.lengths=[]' checkpoint.every=0 train.steps=3 \
     train.precision=bf16 train.tokens_per_step=512 train.micro_batch=2 train.lanes=4 \
     >"$work/train-$n" 2>"$work/errors" || true

@@ -26,7 +26,6 @@ STEPS = 4
 # Of arguments: the page's, those of the test.
 SMALLER = {"3932160": "300000", "1000000": "100000", "8": "2",
            "512,1024,2048,4096,8192,16384,32768": "512,1024,2048,4096",
-           "out/fineweb/bam/checkpoint-00019251": f"out/fineweb/bam/checkpoint-{STEPS:08}",
            "train.stop_at=20": "train.stop_at=2", "64": "16"}
 # Behind a training's arguments.
 SMALL_RUN = ["device=cpu", "model.width=96", "model.layers=2", "model.heads=2", "model.mlp.hidden=192",
@@ -67,7 +66,7 @@ def smaller(words, texts, used):
             out.append(SMALLER[word])
         else:
             out.append(word)
-    if "--config" in words:
+    if "train" in words:
         for change in SMALL_RUN:
             out += ["--set", change]
     return out
@@ -120,8 +119,8 @@ def main():
             if words[0] == "mpirun":
                 shutil.rmtree(folder / "out/fineweb/bam")  # or it would resume at the end
             run(smaller(words, texts, used), folder, source)
-            if "--config" in words and not {"--dry-run", "train.stop_at=20"} & set(words):
-                last = folder / SMALLER["out/fineweb/bam/checkpoint-00019251"] / "model.safetensors"
+            if "train" in words and not {"--dry-run", "train.stop_at=20"} & set(words):
+                last = folder / f"out/fineweb/bam/checkpoint-{STEPS:08}/model.safetensors"
                 both.append(last.read_bytes())
         assert used == set(SMALLER), f"nothing to replace: {set(SMALLER) - used}"
         check(folder, both)

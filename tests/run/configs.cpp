@@ -48,11 +48,10 @@ TEST_CASE("every configuration that comes with the program passes a dry run and 
                                                     "eval.every=20",
                                                     "eval.tokens=480",
                                                     "eval.lengths=[16,48]"});
-    const auto schedule = nlohmann::json::parse(read_text(file.string()))["schedule"];
-    if (schedule["name"] == "wsd") {
+    const nlohmann::json read = read_config_document(file.string()).root;
+    if (read.contains("schedule") && read["schedule"]["name"] == "wsd") {
       command.insert(command.end(), {"--set", "schedule.decay_steps=6"});
     }
-    const auto read = nlohmann::json::parse(read_text(file.string()));
     if (read.contains("init_from")) {  // a previous run, also at this size
       const auto folder = std::filesystem::path(read["init_from"]["folder"].get<std::string>());
       const std::string before = folder.parent_path().filename().string();

@@ -225,7 +225,8 @@ TEST_CASE("--dry-run checks what the run would go on from, and goes on to the re
     CHECK(o.output.find(text) != std::string::npos);
   };
   refused({"checkpoint.resume=nowhere"}, 5,
-          "checkpoint.resume: no such folder: nowhere; give auto, never or a checkpoint folder");
+          "checkpoint.resume: no such folder: nowhere; give auto, never, or the folder of a "
+          "checkpoint or a run");
   REQUIRE(run(bamtrain_command(config, {"train.stop_at=3"}), threads(1)).code == 0);
   const std::string checkpoint = w.path("out/checkpoint-00000003");
   const Outcome o = with({});

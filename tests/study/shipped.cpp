@@ -199,7 +199,7 @@ TEST_CASE("docs/study.md has a row for every study of a paper") {
   for (const char* row : {"RoPE", "RoPE SSMax"}) {
     const std::string slug = run_of(runs_in("bam-priors-1024"), row).slug;
     INFO(slug);
-    CHECK(text.str().find("$run/" + slug + "/checkpoint-00019251 ") != std::string::npos);
+    CHECK(text.str().find("$run/" + slug + " ") != std::string::npos);
   }
 }
 
