@@ -52,18 +52,38 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
   return "";
 }
 
+/// The file that the manifest in this folder names as that tokenizer; empty if it is not there.
+std::string tokenizer_named_in(const fs::path& folder, const std::string& sha256) {
+  const fs::path path = folder / kManifestName;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return "";
+  const Manifest m = read_manifest(path.string());
+  if (m.tokenizer_sha256 != sha256 || m.tokenizer_file.empty()) return "";
+  const fs::path file = folder / m.tokenizer_file;
+  return fs::exists(file, ignored) ? file.string() : "";
+}
+
 std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   if (source.sha256.empty()) {
     throw missing(source.unknown, source.name,
                   "the tokenizer file; no manifest next to the shards says which one made them",
                   "give it with " + source.name + source.otherwise);
   }
+  std::set<std::string> looked;
+  if (!source.run_folder.empty()) {
+    const std::string path = find_model(source.run_folder, source.sha256);
+    if (!path.empty()) return path;
+    looked.insert(source.run_folder);
+  }
   std::vector<std::string> sources;
   for (const DataSource& s : c.data.train.list) {
     if (!s.task) sources.push_back(s.path);
   }
   if (!c.data.val.empty()) sources.push_back(c.data.val);
-  std::set<std::string> looked;
+  for (const std::string& shards : sources) {
+    const std::string path = tokenizer_named_in(folder_of(shards), source.sha256);
+    if (!path.empty()) return path;
+  }
   for (const std::string& shards : sources) {
     for (const fs::path& folder : folders_around(shards)) {
       const std::string path = find_model(folder, source.sha256);
@@ -72,8 +92,8 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
     }
   }
   throw Error::fault(ExitCode::data, source.name,
-                     "no file of the tokenizer with SHA-256 " + source.sha256 +
-                         " near the shards, in " + join({looked.begin(), looked.end()}),
+                     "no file of the tokenizer with SHA-256 " + source.sha256 + " in " +
+                         join({looked.begin(), looked.end()}),
                      "give its path with " + source.name + source.otherwise);
 }
 
