@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "core/durable_file.h"
 #include "core/error.h"
 #include "core/faults.h"
 #include "core/join.h"
@@ -32,13 +33,20 @@ std::vector<fs::path> folders_around(const std::string& shards) {
   return {folder, around, around.parent_path()};
 }
 
+/// Whether this is the name of a file that a killed process may have left (AtomicFile).
+bool is_temporary(const std::string& name) {
+  const size_t end = name.rfind(".tmp-");
+  return end != std::string::npos && is_temporary_of(name, name.substr(0, end));
+}
+
 /// The file in `folder` with this SHA-256; empty if there is none. Skips files that cannot be read,
-/// since they need not belong to the run.
+/// since they need not belong to the run, and temporary ones.
 std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::vector<std::string> models;
   std::error_code ignored;
   for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
     const std::string path = it->path().string();
+    if (is_temporary(it->path().filename().string())) continue;
     if (it->is_regular_file(ignored) && Tokenizer::begins_like_tokenizer(path))
       models.push_back(path);
   }

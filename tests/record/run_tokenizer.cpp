@@ -8,6 +8,7 @@
 #include "core/sha256.h"
 #include "data/manifest.h"
 #include "record/run_text.h"
+#include "tools/killed_process.h"
 #include "tools/older_set.h"
 #include "train/trained_text.h"
 
@@ -110,6 +111,24 @@ TEST_CASE("a run's folder gets the tokenizer once, and an equal file stays untou
   CHECK(f.told.empty());
 }
 
+TEST_CASE("wherever a process is killed as it copies the tokenizer, the next one completes it") {
+  Folders f;
+  f.put("data/train/t.model");
+  f.name("data/train", "t.model");
+  const std::string copy = f.w.path("out/t.model");
+  bool died = true;
+  for (int n = 0; died; ++n) {
+    INFO("killed before operation " << n);
+    fs::remove(copy);
+    died = dies_before(n, [&] { f.keep(); });
+    const bool is_whole = !fs::exists(copy) || read_text(copy) == f.model;
+    CHECK(is_whole);
+    f.keep();
+    CHECK(read_text(copy) == f.model);
+    CHECK(names_in(f.c.out_dir) == Words{"t.model"});
+  }
+}
+
 TEST_CASE("a run keeps the tokenizer of shards whose manifest does not name its file") {
   Folders f;
   f.name("data/train", "");
@@ -175,7 +194,7 @@ TEST_CASE("no command after a run asks for the tokenizer, wherever its folder go
   write_bytes(w.path("lines.jsonl"), R"({"context": "Her ", "continuation": "brother"})");
   for (const Words& command : std::vector<Words>{
            {"generate", "--prompt", "Her", "--max-tokens", "2"},
-           {"export", "--output", w.path("exported")},
+           {"export", "--document-start", "1", "--output", w.path("exported")},
            {"inspect", "--prompt", "Her brother", "--output", w.path("inspected")},
            {"eval", "--task", "requests", "--task-set", "file=" + w.path("lines.jsonl")}}) {
     Words words = {bamtrain_program(), command[0], "--checkpoint",
