@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -92,14 +94,25 @@ std::vector<int32_t> read_slice(const ShardSet& shards, int64_t from, int64_t co
   return ids;
 }
 
+/// The tokenizer's file next to the shards, which their manifest names; "" if it is not there.
+std::string tokenizer_of(const ShardSet& shards) {
+  if (!shards.manifest() || shards.manifest()->tokenizer_file.empty()) return {};
+  const std::filesystem::path shard = shards.shard(0).path();
+  const std::filesystem::path file = shard.parent_path() / shards.manifest()->tokenizer_file;
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file.string() : "";
+}
+
 OrderedJson describe_manifest(const Manifest& m) {
-  return {{"tokenizer",
-           {{"sha256", m.tokenizer_sha256},
-            {"vocab", m.vocab},
-            {"bos", or_null(m.bos)},
-            {"eos", or_null(m.eos)}}},
-          {"document_start", or_null(m.document_start)},
-          {"documents", m.documents}};
+  return {
+      {"tokenizer",
+       {{"file", m.tokenizer_file.empty() ? OrderedJson(nullptr) : OrderedJson(m.tokenizer_file)},
+        {"sha256", m.tokenizer_sha256},
+        {"vocab", m.vocab},
+        {"bos", or_null(m.bos)},
+        {"eos", or_null(m.eos)}}},
+      {"document_start", or_null(m.document_start)},
+      {"documents", m.documents}};
 }
 
 OrderedJson describe_documents(const DocumentLengths& lengths) {
@@ -116,11 +129,12 @@ OrderedJson describe_documents(const DocumentLengths& lengths) {
 OrderedJson describe_slice(const ShardSet& shards, const InspectOptions& options) {
   const std::vector<int32_t> ids = read_slice(shards, options.from, options.count);
   OrderedJson slice = {{"from", options.from}, {"ids", ids}};
-  if (options.tokenizer.empty()) return slice;
-  const Tokenizer tokenizer = Tokenizer::open(options.tokenizer);
+  const std::string path = options.tokenizer.empty() ? tokenizer_of(shards) : options.tokenizer;
+  if (path.empty()) return slice;
+  const Tokenizer tokenizer = Tokenizer::open(path);
   if (shards.manifest() && shards.manifest()->tokenizer_sha256 != tokenizer.sha256()) {
     throw Error(
-        ExitCode::data, options.tokenizer,
+        ExitCode::data, path,
         "the tokenizer of " + shards.source() + ", SHA-256 " + shards.manifest()->tokenizer_sha256,
         tokenizer.sha256(), "give the tokenizer that made these shards");
   }
@@ -191,7 +205,9 @@ void print(const OrderedJson& set, std::FILE* out) {
     fmt::print(out, "manifest     missing\n");
   } else {
     const OrderedJson& tokenizer = manifest["tokenizer"];
-    fmt::print(out, "tokenizer    vocab {}, BOS {}, EOS {}, SHA-256 {}\n",
+    const OrderedJson& file = tokenizer["file"];
+    fmt::print(out, "tokenizer    {}vocab {}, BOS {}, EOS {}, SHA-256 {}\n",
+               file.is_null() ? "" : printable(file.get<std::string>()) + ", ",
                tokenizer["vocab"].dump(), tokenizer["bos"].dump(), tokenizer["eos"].dump(),
                tokenizer["sha256"].get<std::string>());
     fmt::print(out, "document     begins at token id {}\n", manifest["document_start"].dump());

@@ -15,7 +15,7 @@ struct InspectOptions {
   std::string path;                       // see shard_sources
   std::optional<int64_t> document_start;  // default: the manifest's
   int64_t from = 0, count = 0;            // tokens to show, counted over all shards in order
-  std::string tokenizer;                  // to decode them; empty: show ids only
+  std::string tokenizer;  // to decode them; empty: the one next to the shards, or show ids only
   bool json = false;
 };
 

@@ -17,6 +17,7 @@
 #include "core/output_folder.h"
 #include "core/print_message.h"
 #include "data/shard.h"
+#include "data/tokenizer_file.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/shard_folders.h"
 
@@ -101,6 +102,7 @@ class JoinedSet {
     const Manifest m = read_manifest(folder + "/" + kManifestName);
     if (manifest_.shards.empty()) {
       manifest_ = m;
+      manifest_.tokenizer_file.clear();
       manifest_.shards.clear();
       manifest_.tokens = manifest_.documents = 0;
       first_ = folder;
@@ -112,6 +114,7 @@ class JoinedSet {
                   "the tokenizer of " + first_ + ", SHA-256 " + manifest_.tokenizer_sha256,
                   m.tokenizer_sha256, "join sets of the same tokenizer");
     }
+    take_tokenizer(folder, m.tokenizer_file);
     for (const Manifest::ShardEntry& entry : m.shards) add_shard(folder + "/" + entry.file, entry);
   }
 
@@ -122,6 +125,13 @@ class JoinedSet {
   }
 
  private:
+  /// Copies the first tokenizer that a manifest names; those of older formats name none.
+  void take_tokenizer(const std::string& folder, const std::string& file) {
+    if (file.empty() || !manifest_.tokenizer_file.empty()) return;
+    TokenizerFile(folder + "/" + file, manifest_.tokenizer_sha256).write(folder_);
+    manifest_.tokenizer_file = file;
+  }
+
   void add_shard(const std::string& path, const Manifest::ShardEntry& entry) {
     check_interrupt();
     if (const int64_t tokens = Shard::open(path).tokens(); tokens != entry.tokens) {

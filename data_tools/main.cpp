@@ -153,8 +153,9 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
       ->required()
       ->group(kOutput);
   app->add_option("--output", options->output,
-                  "folder to make, with train/*.bin, train/manifest.json and val/ likewise. It "
-                  "appears complete or not at all; progress is in DIR.partial, from which the same "
+                  "folder to make, with train/*.bin, train/manifest.json, the tokenizer's file and "
+                  "val/ likewise. It appears complete or not at all; progress is in DIR.partial, "
+                  "from which the same "
                   "command resumes")
       ->type_name("DIR")
       ->required()
@@ -263,7 +264,8 @@ void add_inspect(CLI::App* app, InspectOptions* options) {
       int64_t{1} << 60);
   take_integers(app->add_option("--count", options->count, "number of tokens to show"), 0,
                 int64_t{1} << 31);
-  app->add_option("--tokenizer", options->tokenizer, "tokenizer file, to show them as text too")
+  app->add_option("--tokenizer", options->tokenizer,
+                  "tokenizer file, to show them as text too (default: the one next to the shards)")
       ->type_name("FILE");
   take_integers(app->add_option("--document-start", options->document_start,
                                 "BOS id that begins a document, for shards without a manifest"),

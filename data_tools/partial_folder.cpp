@@ -35,12 +35,14 @@ fs::path final_name(const fs::path& name) {
   return name;
 }
 
-/// Whether `bamdata tokenize` creates an entry of this name and type in a PartialFolder.
-bool is_partial_entry(const fs::path& name, fs::file_type type) {
+/// Whether `bamdata tokenize` creates an entry of this name and type in the PartialFolder `folder`.
+bool is_partial_entry(const fs::path& folder, const fs::path& name, fs::file_type type) {
   const bool is_folder = type == fs::file_type::directory;
   if (*name.begin() == PartialFolder::kOutput) {
     const fs::path within = name.lexically_relative(PartialFolder::kOutput);
-    return within == "." ? is_folder : is_shard_entry(final_name(within), type);
+    return within == "."
+               ? is_folder
+               : is_shard_entry(folder / PartialFolder::kOutput, final_name(within), type);
   }
   if (is_folder) return name == PartialFolder::kShuffle;
   if (type != fs::file_type::regular) return false;
@@ -56,7 +58,7 @@ bool is_partial_entry(const fs::path& name, fs::file_type type) {
 std::string foreign_partial_entry(const std::string& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const fs::path name = entry.path().lexically_relative(folder);
-    if (!is_partial_entry(name, entry.symlink_status().type())) return name.string();
+    if (!is_partial_entry(folder, name, entry.symlink_status().type())) return name.string();
   }
   return {};
 }

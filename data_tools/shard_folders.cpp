@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/durable_file.h"
 #include "core/error.h"
 #include "core/utf8.h"
 #include "data/manifest.h"
@@ -19,9 +20,18 @@ namespace fs = std::filesystem;
 std::string foreign_entry(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const fs::path name = entry.path().lexically_relative(folder);
-    if (!is_shard_entry(name, entry.symlink_status().type())) return name.string();
+    if (!is_shard_entry(folder, name, entry.symlink_status().type())) return name.string();
   }
   return {};
+}
+
+bool is_named_tokenizer(const fs::path& set, const std::string& file) {
+  try {
+    const std::string named = read_manifest((set / kManifestName).string()).tokenizer_file;
+    return !named.empty() && (file == named || is_temporary_of(file, named));
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -43,12 +53,14 @@ std::string describe_set(const std::string& path, const Manifest& m) {
                      counted(static_cast<int64_t>(m.shards.size()), "shard"));
 }
 
-bool is_shard_entry(const fs::path& name, fs::file_type type) {
+bool is_shard_entry(const fs::path& folder, const fs::path& name, fs::file_type type) {
   if (type == fs::file_type::directory) return name == "train" || name == "val";
   if (type != fs::file_type::regular) return false;
   const std::string last = name.filename().string();
   const bool in_set = name.parent_path() == "train" || name.parent_path() == "val";
-  return (in_set && (last == kManifestName || last.ends_with(".bin"))) || name == kPartName;
+  if (!in_set) return name == kPartName;
+  return last == kManifestName || last.ends_with(".bin") ||
+         is_named_tokenizer(folder / name.parent_path(), last);
 }
 
 OutputFolder::MayReplace may_replace_shards(bool overwrite) {

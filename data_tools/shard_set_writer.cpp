@@ -18,8 +18,12 @@ std::optional<int64_t> id_or_none(int32_t id) {
 
 ShardSetWriter::ShardSetWriter(const std::string& folder, const Tokenizer& tokenizer,
                                int64_t shard_tokens, State state)
-    : folder_(folder), width_(width_of(tokenizer)), shard_tokens_(shard_tokens) {
+    : folder_(folder),
+      width_(width_of(tokenizer)),
+      shard_tokens_(shard_tokens),
+      tokenizer_(tokenizer.path(), tokenizer.sha256()) {
   require(shard_tokens >= 1 && tokenizer.bos() >= 0, "a shard size and a BOS");
+  manifest_.tokenizer_file = tokenizer_.name();
   manifest_.tokenizer_sha256 = tokenizer.sha256();
   manifest_.vocab = tokenizer.vocab();
   manifest_.bos = id_or_none(tokenizer.bos());
@@ -71,6 +75,7 @@ Manifest ShardSetWriter::finish() {
   if (shard_) close_shard();
   sync_folder(folder_);
   write_manifest(folder_ + "/" + kManifestName, manifest_);
+  tokenizer_.write(folder_);
   return manifest_;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Writes documents to the shards of one folder, and its manifest.
+// Writes documents to the shards of one folder, its manifest and the tokenizer next to them.
 
 #include <cstdint>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "data/manifest.h"
 #include "data/shard.h"
 #include "data/tokenizer.h"
+#include "data/tokenizer_file.h"
 
 namespace bamtrain {
 
@@ -29,10 +30,11 @@ class ShardSetWriter : public DocumentSink {
   /// Progress of a set: its shards so far; the last may be open, without a hash.
   using State = std::vector<Manifest::ShardEntry>;
 
-  /// Tokens take 2 bytes if the vocabulary has at most 65,536 ids, else 4. Throws Error (data) if a
-  /// shard has fewer tokens than the state says. REQUIRES: `folder` exists and has the content for
-  /// which `sync` returned `state`; shard_tokens >= 1; the tokenizer has a BOS, with which every
-  /// document begins.
+  /// Tokens take 2 bytes if the vocabulary has at most 65,536 ids, else 4. Reads the tokenizer's
+  /// file, so that it may be gone when the set is finished. Throws Error (data) if a shard has
+  /// fewer tokens than the state says, and as TokenizerFile. REQUIRES: `folder` exists and has the
+  /// content for which `sync` returned `state`; shard_tokens >= 1; the tokenizer has a BOS, with
+  /// which every document begins, and a name without tokenizer_name_fault.
   ShardSetWriter(const std::string& folder, const Tokenizer& tokenizer, int64_t shard_tokens,
                  State state = {});
 
@@ -43,8 +45,9 @@ class ShardSetWriter : public DocumentSink {
   /// ShardWriter.
   State sync();
 
-  /// Writes the last shard and the manifest to disk. Errors: as ShardWriter and write_manifest.
-  /// REQUIRES: called once, after at least one document.
+  /// Writes the last shard, the manifest and then the tokenizer's file to disk: a killed process
+  /// leaves no tokenizer that its manifest does not name. Errors: as ShardWriter, write_manifest
+  /// and TokenizerFile::write. REQUIRES: called once, after at least one document.
   Manifest finish();
 
   int64_t documents() const { return manifest_.documents; }
@@ -60,6 +63,7 @@ class ShardSetWriter : public DocumentSink {
   std::string folder_;
   int width_;
   int64_t shard_tokens_;
+  TokenizerFile tokenizer_;
   Manifest manifest_;
   std::optional<ShardWriter> shard_;  // the open shard
 };

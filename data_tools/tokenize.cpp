@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -27,6 +28,12 @@ constexpr size_t kBatchDocuments = 1024;
 constexpr int64_t kBytesUnderWay = int64_t{1} << 26;  // text between reader and writer
 
 Tokenizer open_tokenizer(const TokenizeOptions& options) {
+  const std::string name = std::filesystem::path(options.tokenizer).filename().string();
+  if (const std::string fault = tokenizer_name_fault(name); !fault.empty()) {
+    throw Error::fault(ExitCode::usage, "--tokenizer",
+                       options.tokenizer + " cannot be copied next to the shards: " + fault,
+                       "rename the file, or link it under another name");
+  }
   Tokenizer tokenizer = Tokenizer::open(options.tokenizer);
   if (tokenizer.bos() < 0 || (options.eos && tokenizer.eos() < 0)) {
     throw Error::fault(ExitCode::data, options.tokenizer,
@@ -192,7 +199,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   input.parquet_processes = 1 + (options.threads - 1) / kThreadsOfOne;
   if (!options.part.whole()) input.paths = inputs_of_part(input.paths, options.part);
   Inputs inputs(input);
-  nlohmann::ordered_json settings = settings_of(options, tokenizer.sha256());
+  nlohmann::ordered_json settings = settings_of(options, tokenizer);
   settings["--part"] = fmt::format("{}/{}", options.part.number, options.part.of);
   const bool resumable = add_inputs(input.paths, &settings);
   const InterruptGuard guard;

@@ -42,18 +42,19 @@ struct TokenizeReport {
   double seconds = 0;
 };
 
-/// Writes the shards and their manifests; progress goes to `log`. The files' bytes depend on the
-/// inputs' content and order, the tokenizer, `validation`, `shuffle`, `part`, `shard_tokens` and
-/// `eos`. They do not depend on `threads` or on how often the work was interrupted and resumed.
-/// Memory: some dozens of MB per thread, four times the longest document, and that of
-/// DocumentShuffle.
+/// Writes the shards, their manifests and a copy of the tokenizer's file next to them; progress
+/// goes to `log`. The files' bytes depend on the inputs' content and order, the tokenizer and its
+/// name, `validation`, `shuffle`, `part`, `shard_tokens` and `eos`. They do not depend on `threads`
+/// or on how often the work was interrupted and resumed. Memory: some dozens of MB per thread, four
+/// times the longest document, and that of DocumentShuffle.
 ///
 /// The output appears complete or not at all. Until then it is in PartialFolder. If a process ends
 /// there, in whatever way, another one with the same options resumes from its last checkpoint.
 /// Before the first checkpoint, and if an input is not a file, an ended process leaves nothing
 /// unless it is killed. Errors: as Inputs, Tokenizer::open, PartialFolder, document_text,
 /// ShardSetWriter, ValidationSplit::finish, require_same_settings; Error (usage) for impossible
-/// parts. The first error in text order is thrown, for any number of threads.
+/// parts, and for a tokenizer whose name cannot stand next to shards (tokenizer_name_fault). The
+/// first error in text order is thrown, for any number of threads.
 TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log);
 
 /// Human-readable lines about what tokenize did.

@@ -8,6 +8,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/json_object.h"
+#include "data_tools/tokenize_settings.h"
 
 namespace bamtrain {
 namespace {
@@ -143,6 +144,7 @@ void require_same_settings(const OrderedJson& before, const OrderedJson& now,
     const OrderedJson found = it == before.end() ? OrderedJson() : *it;
     if (found == item.value()) continue;
     if (item.key() == "--invalid-utf8" && found == "error") continue;
+    if (item.key() == kTokenizerName && found.is_null()) continue;
     throw Error(ExitCode::usage, item.key(), found.dump() + ", as when " + folder + " was started",
                 item.value().dump(),
                 "give the same value to resume, or remove the folder to start over");

@@ -47,7 +47,7 @@ void write_journal(const std::string& path, const TokenizeJournal& journal);
 
 /// Throws Error (ExitCode::usage) with the first setting that differs, and `folder`, which a
 /// process with the settings `before` has left. The handling of invalid UTF-8 may change if there
-/// was none so far: under "error".
+/// was none so far: under "error". Older processes noted no name of the tokenizer's file.
 void require_same_settings(const nlohmann::ordered_json& before, const nlohmann::ordered_json& now,
                            const std::string& folder);
 

@@ -157,8 +157,10 @@ void TokenizeOutput::write_part() const {
   json["of"] = options_.part.of;
   json["inputs"] = digest_of_inputs(options_.input.paths);
   for (const auto& item : journal_.settings.items()) {
-    const bool of_part = item.key() == "--part" || item.key().starts_with("input");
-    if (!of_part) json["settings"][item.key()] = item.value();
+    const std::string& key = item.key();
+    // Parts of equal tokens can be joined, whatever their tokenizer's file is called.
+    const bool of_part = key == "--part" || key == kTokenizerName || key.starts_with("input");
+    if (!of_part) json["settings"][key] = item.value();
   }
   AtomicFile file(folder_.output() + "/" + kPartName);
   file.write(json.dump(2) + "\n");

@@ -29,10 +29,11 @@ const char* name_of(InvalidUtf8 invalid) {
 
 }  // namespace
 
-OrderedJson settings_of(const TokenizeOptions& options, const std::string& tokenizer_sha256) {
+OrderedJson settings_of(const TokenizeOptions& options, const Tokenizer& tokenizer) {
   OrderedJson s;
   const ValidationShare& v = options.validation;
-  s["--tokenizer"] = "SHA-256 " + tokenizer_sha256;
+  s["--tokenizer"] = "SHA-256 " + tokenizer.sha256();
+  s[kTokenizerName] = std::filesystem::path(tokenizer.path()).filename().string();
   s["--shard-tokens"] = options.shard_tokens;
   s["--eos"] = options.eos;
   s["--val-documents"] = v.documents;

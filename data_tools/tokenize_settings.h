@@ -5,13 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "data/tokenizer.h"
 #include "data_tools/tokenize.h"
 
 namespace bamtrain {
 
-/// Options that the tokens depend on, in the order of comparison.
-nlohmann::ordered_json settings_of(const TokenizeOptions& options,
-                                   const std::string& tokenizer_sha256);
+/// The name of the tokenizer's file, among the settings. Older journals lack it.
+inline constexpr const char* kTokenizerName = "--tokenizer name";
+
+/// Options that the output depends on, in the order of comparison.
+nlohmann::ordered_json settings_of(const TokenizeOptions& options, const Tokenizer& tokenizer);
 
 /// Adds the number of inputs, and name, size and time of each. Returns false if one is not a file:
 /// it could not be read again.

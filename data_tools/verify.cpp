@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "core/utf8.h"
 #include "data/manifest.h"
 #include "data/shard.h"
+#include "data/shard_set.h"
 #include "data/tokenizer.h"
 #include "data_tools/progress.h"
 #include "data_tools/shard_folders.h"
@@ -102,8 +104,9 @@ class Verification {
       throw Error::fault(ExitCode::data, folder, "no such folder", "check the name");
     }
     if (!fs::exists(path, code)) {
-      throw Error::fault(ExitCode::data, folder, "no " + std::string(kManifestName),
-                         "use `bamdata inspect` on shards without a manifest");
+      throw Error::fault(
+          ExitCode::data, folder, "no " + std::string(kManifestName),
+          shards_below(folder, "use `bamdata inspect` on shards without a manifest"));
     }
     const Manifest manifest = read_manifest(path);
     if (manifest.format == 1) {
@@ -117,6 +120,7 @@ class Verification {
       report_bad(path + ": expected the given tokenizer, SHA-256 " + tokenizer->sha256() +
                  ", found " + manifest.tokenizer_sha256);
     }
+    check_tokenizer_file(folder, manifest);
     std::set<std::string> listed;
     ShardChecks checks(folder, manifest, threads_);
     for (size_t i = 0; i < manifest.shards.size(); ++i) {
@@ -144,6 +148,22 @@ class Verification {
   int64_t bad() const { return bad_; }
 
  private:
+  void check_tokenizer_file(const std::string& folder, const Manifest& manifest) {
+    if (manifest.tokenizer_file.empty()) return;
+    const std::string path = (fs::path(folder) / manifest.tokenizer_file).string();
+    try {
+      const std::string found = sha256_file(path);
+      if (found == manifest.tokenizer_sha256) {
+        fmt::print(out_, "ok   {}: the tokenizer\n", printable(path));
+        return;
+      }
+      report_bad(path + ": expected SHA-256 " + manifest.tokenizer_sha256 +
+                 ", as in the manifest, found " + found);
+    } catch (const Error& e) {
+      report_bad(e.what());
+    }
+  }
+
   void report_bad(const std::string& what) {
     fmt::print(out_, "BAD  {}\n", printable(what));
     ++bad_;

@@ -19,6 +19,7 @@
 #include "eval/perplexity.h"
 #include "model/causal_lm.h"
 #include "record/event_file.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 #include "report/report.h"
@@ -86,9 +87,9 @@ void require_finite_perplexity(const std::string& checkpoint, const ordered_json
 }
 
 /// The number of text bytes of each id, by the tokenizer that made `shards`. Empty, with the reason
-/// in `why_none`, if the tokenizer is unknown or not found near them.
+/// in `why_none`, if the tokenizer is unknown or found neither in the run's folder nor near them.
 std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config,
-                                 std::string* why_none) {
+                                 const std::string& run_folder, std::string* why_none) {
   if (!shards.manifest()) {
     *why_none = "no manifest next to " + shards.source() + " names the tokenizer";
     return {};
@@ -98,7 +99,7 @@ std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config
   std::vector<int64_t> out;
   try {
     const Tokenizer tokenizer =
-        open_tokenizer({"tokenizer", "", shards.manifest()->tokenizer_sha256}, near);
+        open_tokenizer({"tokenizer", "", shards.manifest()->tokenizer_sha256, run_folder}, near);
     for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
       out.push_back(static_cast<int64_t>(tokenizer.bytes(id, false).size()));
     }
@@ -173,7 +174,7 @@ void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, con
     set.request = request_of(arguments, c, *set.shards);
     leave_out_absent_lengths(arguments, &set);
     warn_of_fewer_documents(set, check_perplexity_request(*set.shards, set.request));
-    set.request.token_bytes = token_bytes(*set.shards, c, &set.no_bytes);
+    set.request.token_bytes = token_bytes(*set.shards, c, run_folder(checkpoint), &set.no_bytes);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "eval/text_evaluation.h"
 #include "model/causal_lm.h"
 #include "prompts/choice_format.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 
@@ -78,8 +79,10 @@ int run_eval_prompts(const EvalArguments& arguments) {
   const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_causal_lm(c.model);
-  const Tokenizer tokenizer = open_tokenizer(
-      {"--task-set tokenizer", request.options.text("tokenizer"), tokenizer_sha256(checkpoint)}, c);
+  const Tokenizer tokenizer =
+      open_tokenizer({"--task-set tokenizer", request.options.text("tokenizer"),
+                      tokenizer_sha256(checkpoint), run_folder(checkpoint)},
+                     c);
   std::unique_ptr<TextEvaluation> texts;
   try {
     texts = open_text_evaluation(request, {tokenizer, document_start(c, tokenizer)});

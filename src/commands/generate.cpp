@@ -16,6 +16,7 @@
 #include "core/standard_output.h"
 #include "core/text_file.h"
 #include "core/utf8.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 
@@ -74,8 +75,9 @@ int run_generate(const GenerateArguments& arguments) {
   const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_incremental_decoding(c.model);
-  const Tokenizer tokenizer =
-      open_tokenizer({"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint)}, c);
+  const Tokenizer tokenizer = open_tokenizer(
+      {"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint), run_folder(checkpoint)},
+      c);
   const std::optional<int64_t> start = document_start(c, tokenizer);
   const Prompt prompt(tokenizer, start, text, where);
 

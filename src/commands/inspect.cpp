@@ -24,6 +24,7 @@
 #include "inspect/page.h"
 #include "ops/cpu/cpu.h"
 #include "record/logs.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 #include "report/axis.h"
@@ -119,8 +120,10 @@ Tokens prompt_tokens(const InspectArguments& arguments, const RunConfig& c,
   if (text.empty()) {
     throw Error::fault(ExitCode::usage, where, "empty text", "give some text, or --ids");
   }
-  const Tokenizer tokenizer = open_tokenizer(
-      {"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint), ", or give --ids"}, c);
+  const Tokenizer tokenizer =
+      open_tokenizer({"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint),
+                      run_folder(checkpoint), ", or give --ids"},
+                     c);
   Tokens t;
   t.document_start = document_start(c, tokenizer);
   t.ids = Prompt(tokenizer, t.document_start, text, where).ids;

@@ -135,7 +135,7 @@ Checkpoint load_checkpoint(const std::string& folder) {
 CLI::Option* add_tokenizer(CLI::App& command, std::string& file) {
   return command
       .add_option("--tokenizer", file,
-                  "tokenizer file (default: the one that made the shards, found near them)")
+                  "tokenizer file (default: the one that made the shards, in the run's folder)")
       ->type_name("FILE");
 }
 

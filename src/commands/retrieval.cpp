@@ -13,6 +13,7 @@
 #include "model/causal_lm.h"
 #include "model/incremental_decoder.h"
 #include "prompts/ruler.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 #include "report/heat_map.h"
@@ -54,8 +55,10 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
   check_causal_lm(config_.model);
   if (writes) check_incremental_decoding(config_.model);
   const std::string sha256 = tokenizer_sha256(checkpoint_);
-  tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(
-      {"--task-set tokenizer", training_tokenizer(config_, tokenizer, sha256), sha256}, config_));
+  tokenizer_ = std::make_unique<Tokenizer>(
+      open_tokenizer({"--task-set tokenizer", training_tokenizer(config_, tokenizer, sha256),
+                      sha256, run_folder(checkpoint_)},
+                     config_));
   document_start_ = bamtrain::document_start(config_, *tokenizer_);
   backend_ = eval_backend(arguments, config_);
   precision_ = arguments.precision.value_or(config_.train.precision);

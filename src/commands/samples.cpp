@@ -13,7 +13,7 @@ namespace bamtrain {
 namespace {
 
 TokenizerSource tokenizer_source(const RunConfig& c) {
-  return {"sample.tokenizer", c.sample.tokenizer, training_tokenizer_sha256(c), "",
+  return {"sample.tokenizer", c.sample.tokenizer, training_tokenizer_sha256(c), c.out_dir, "",
           ExitCode::config};
 }
 

@@ -60,7 +60,7 @@ std::vector<Key> evaluation_keys() {
               set_of(any_text()), FIELD(sample.prompts))),
       resumable(key("sample.tokenizer",
                     "tokenizer file. Empty: the one that made the shards, found by its SHA-256 in "
-                    "their folder or the two folders above",
+                    "out_dir or near the shards",
                     any_text(), FIELD(sample.tokenizer))),
       resumable(key("sample.max_tokens", "tokens per sample; fewer if the model ends the text",
                     integer_value(1, kMaxLength), FIELD(sample.max_tokens))),

@@ -14,6 +14,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 namespace {
@@ -110,10 +111,14 @@ OrderedJson fields_of(const Manifest& m) {
   };
   OrderedJson json;
   json["format"] = m.format;
-  json["tokenizer"] = {{"sha256", m.tokenizer_sha256},
-                       {"vocab", m.vocab},
-                       {"bos", or_null(m.bos)},
-                       {"eos", or_null(m.eos)}};
+  if (m.format > 2) {
+    json["tokenizer"]["file"] =
+        m.tokenizer_file.empty() ? OrderedJson(nullptr) : OrderedJson(m.tokenizer_file);
+  }
+  json["tokenizer"].update({{"sha256", m.tokenizer_sha256},
+                            {"vocab", m.vocab},
+                            {"bos", or_null(m.bos)},
+                            {"eos", or_null(m.eos)}});
   json["document_start"] = or_null(m.document_start);
   json["tokens"] = m.tokens;
   json["documents"] = m.documents;
@@ -125,20 +130,35 @@ OrderedJson fields_of(const Manifest& m) {
   return json;
 }
 
+/// Whether this is the name of a file, without a folder.
+bool is_base_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+}
+
 std::string digest_of(const Manifest& m) { return sha256_hex(fields_of(m).dump()); }
 
 Manifest::ShardEntry read_entry(const Fields& f) {
   f.allow({"file", "tokens", "documents", "sha256"});
   Manifest::ShardEntry e;
   e.file = f.text("file");
-  if (e.file.empty() || e.file == "." || e.file == ".." ||
-      e.file.find_first_of(std::string("/\0", 2)) != std::string::npos) {
+  if (!is_base_name(e.file)) {
     f.refuse("file", "the name of a file in the manifest's folder", f.at("file").dump());
   }
   e.tokens = f.integer("tokens", 0, kMaxInt32);
   e.documents = f.integer("documents", 0, e.tokens);
   e.sha256 = f.sha256("sha256");
   return e;
+}
+
+std::string read_tokenizer_file(const Fields& f) {
+  if (f.at("file").is_null()) return "";
+  const std::string& name = f.text("file");
+  if (const std::string fault = tokenizer_name_fault(name); !fault.empty()) {
+    f.refuse("file", "the name of a file next to the shards",
+             f.at("file").dump() + " (" + fault + ")");
+  }
+  return name;
 }
 
 Manifest parse(const std::string& text, const std::string& path) {
@@ -160,7 +180,12 @@ Manifest parse(const std::string& text, const std::string& path) {
   Manifest m;
   m.format = format;
   const Fields tokenizer(top.at("tokenizer"), path, "tokenizer");
-  tokenizer.allow({"sha256", "vocab", "bos", "eos"});
+  if (format > 2) {
+    tokenizer.allow({"file", "sha256", "vocab", "bos", "eos"});
+    m.tokenizer_file = read_tokenizer_file(tokenizer);
+  } else {
+    tokenizer.allow({"sha256", "vocab", "bos", "eos"});
+  }
   m.tokenizer_sha256 = tokenizer.sha256("sha256");
   m.vocab = tokenizer.integer("vocab", 1, kMaxInt32);
   m.bos = tokenizer.id_or_null("bos", m.vocab);
@@ -171,13 +196,13 @@ Manifest parse(const std::string& text, const std::string& path) {
 
   const Json& shards = top.at("shards");
   if (!shards.is_array()) top.refuse("shards", "an array", shards.type_name());
-  std::set<std::string> names;
+  std::set<std::string> names = {m.tokenizer_file};
   int64_t tokens = 0, documents = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
     const Fields f(shards[i], path, "shards[" + std::to_string(i) + "]");
     m.shards.push_back(read_entry(f));
     const Manifest::ShardEntry& e = m.shards.back();
-    if (!names.insert(e.file).second) f.refuse("file", "each shard once", e.file + " twice");
+    if (!names.insert(e.file).second) f.refuse("file", "each file once", e.file + " twice");
     tokens = checked_add(tokens, e.tokens, path);
     documents = checked_add(documents, e.documents, path);
   }
@@ -199,6 +224,16 @@ Manifest parse(const std::string& text, const std::string& path) {
 
 }  // namespace
 
+std::string tokenizer_name_fault(const std::string& name) {
+  constexpr size_t kMost = 200;  // a temporary name of the file is a little longer
+  if (!is_base_name(name)) return "not the name of a file";
+  if (name.front() == '.') return "a hidden file";
+  if (name.ends_with(".bin")) return "*.bin are shards";
+  if (name == kManifestName) return "the manifest has this name";
+  if (name.size() > kMost) return "longer than " + std::to_string(kMost) + " bytes";
+  return first_invalid_utf8(name) == std::string_view::npos ? "" : "not valid UTF-8";
+}
+
 Manifest read_manifest(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check the path, permissions and the disk");
   if (file.bytes() > kMaxBytes) {
@@ -219,7 +254,7 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
   } catch (const Json::exception& e) {
     throw Error::fault(ExitCode::data, path,
                        std::string("file names that are not valid UTF-8: ") + e.what(),
-                       "rename the shards");
+                       "rename the files");
   }
   parse(text, path);  // checks that it can be read
 

@@ -2,8 +2,10 @@
 // The manifest of a set of shards: the tokenizer that made them and the contents of each.
 //
 //   {
-//     "format": 2,
-//     "tokenizer": {"sha256": "<64 hex digits>", "vocab": 32768, "bos": 1, "eos": 2},
+//     "format": 3,
+//     "tokenizer": {"file": "tokenizer.model", "sha256": "<64 hex digits>", "vocab": 32768, "bos":
+//     1,
+//                   "eos": 2},
 //     "document_start": 1,
 //     "tokens": 3000, "documents": 7,
 //     "shards": [{"file": "000000.bin", "tokens": 3000, "documents": 7, "sha256": "<64 hex
@@ -11,9 +13,10 @@
 //     "digest": "<64 hex digits>"
 //   }
 //
-// Every field is required; bos, eos and document_start are null if there is no such token. The
-// digest is the SHA-256 of all other fields as JSON without white space, in this order. Format 1
-// has no digest and is otherwise the same.
+// Every field is required; bos, eos and document_start are null if there is no such token, and the
+// tokenizer's file is null if it is not in the folder. The digest is the SHA-256 of all other
+// fields as JSON without white space, in this order. Format 2 has no tokenizer.file, and format 1
+// no digest either; otherwise they are the same.
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +29,7 @@ namespace bamtrain {
 inline constexpr const char* kManifestName = "manifest.json";
 
 struct Manifest {
-  static constexpr int64_t kFormat = 2;
+  static constexpr int64_t kFormat = 3;
 
   struct ShardEntry {
     std::string file;       // base name, in the manifest's folder; unique
@@ -37,6 +40,7 @@ struct Manifest {
   };
 
   int64_t format = kFormat;      // as read; format 1 has no digest
+  std::string tokenizer_file;    // base name, in the manifest's folder; empty: not there
   std::string tokenizer_sha256;  // of the tokenizer's file, 64 lowercase hex digits
   int64_t vocab = 0;             // number of the tokenizer's ids, 1 to 2^31 - 1
   std::optional<int64_t> bos, eos;
@@ -45,6 +49,10 @@ struct Manifest {
   std::vector<ShardEntry> shards;         // in training order
   bool operator==(const Manifest&) const = default;
 };
+
+/// Why no manifest can name a tokenizer's file so, in words for an error; "" if one can. Shards and
+/// the manifest itself need their names, and programs skip hidden files.
+std::string tokenizer_name_fault(const std::string& name);
 
 /// Throws Error (ExitCode::data) with file and field for anything but a valid manifest: not JSON; a
 /// missing, unknown or repeated field; a wrong type; a number out of range; wrong sums or digest; a

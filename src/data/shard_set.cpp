@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/faults.h"
+#include "core/join.h"
 #include "core/sha256.h"
 
 namespace bamtrain {
@@ -74,10 +75,11 @@ void add_sample(const Shard& shard, Sha256* digest) {
 /// Throws Error unless the files are shards of one split in one folder.
 void check_layout(const std::vector<fs::path>& files, const std::string& source, bool is_folder) {
   if (files.empty()) {
+    const std::string remedy = "check the path, or make shards with `bamdata tokenize`";
     throw Error::fault(
         ExitCode::data, source,
         is_folder ? "no token shards (*.bin) in the folder" : "no file of this name or pattern",
-        "check the path, or make shards with `bamdata tokenize`");
+        is_folder ? shards_below(source, remedy) : remedy);
   }
   for (const fs::path& f : files) {
     if (f.parent_path() == files.front().parent_path()) continue;
@@ -225,6 +227,16 @@ int64_t ShardSet::count(int64_t id, int64_t most) const {
     }
   }
   return found;
+}
+
+std::string shards_below(const std::string& folder, const std::string& otherwise) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const char* name : {"train", "val"}) {
+    const std::string below = (fs::path(folder) / name).string();
+    if (fs::is_directory(below, ignored) && !list_folder(below).empty()) found.push_back(below);
+  }
+  return found.empty() ? otherwise : "did you mean " + join(found, " or ") + "?";
 }
 
 void ShardSet::read_span(const DocumentSpan& span, int32_t* out) const {

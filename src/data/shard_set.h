@@ -86,4 +86,8 @@ class ShardSet {
   std::string fingerprint_, sample_;
 };
 
+/// A remedy where `folder` has no shards: "did you mean FOLDER/train or FOLDER/val?", those of the
+/// two that have some; `otherwise` if neither does.
+std::string shards_below(const std::string& folder, const std::string& otherwise);
+
 }  // namespace bamtrain

@@ -16,7 +16,6 @@
 namespace bamtrain {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 28;  // the largest in use have about ten million
 constexpr const char* kKinds =
     "a SentencePiece model, a tokenizer.json, tiktoken's ranks or a tekken.json";
 constexpr const char* kTokenizerRemedy = "give the tokenizer's original file";
@@ -27,10 +26,10 @@ std::string read_file(const std::string& path) {
     throw Error(ExitCode::data, path, kKinds, found, kTokenizerRemedy);
   };
   if (file.bytes() == 0) refuse("an empty file");
-  if (file.bytes() > kMostBytes) {
-    refuse("a file of more than " + std::to_string(kMostBytes) + " bytes");
+  if (file.bytes() > Tokenizer::kMostBytes) {
+    refuse("a file of more than " + std::to_string(Tokenizer::kMostBytes) + " bytes");
   }
-  return file.text(kMostBytes);
+  return file.text(Tokenizer::kMostBytes);
 }
 
 /// Also after a byte order mark, which the JSON reader then reports.
@@ -86,6 +85,7 @@ Tokenizer Tokenizer::open(const std::string& path) {
   const std::string bytes = read_file(path);
   Tokenizer t;
   t.model_ = model_of(bytes, path);
+  t.path_ = path;
   t.sha256_ = sha256_hex(bytes);
   return t;
 }

@@ -24,6 +24,8 @@ class Tokenizer {
   using Kind = TokenKind;
   using Cache = TokenizerCache;
 
+  static constexpr int64_t kMostBytes = int64_t{1} << 28;  // the largest in use have ten million
+
   /// Reads the file at `path`. Throws Error (io) if it cannot be read, and Error (data) if it has
   /// another format, or is damaged or unsupported.
   static Tokenizer open(const std::string& path);
@@ -71,6 +73,8 @@ class Tokenizer {
   const std::vector<int32_t>& user_defined() const { return facts().user_defined; }
   /// Whether encoding adds a space before the text.
   bool adds_space() const { return facts().adds_space; }
+  /// The file, as given to open().
+  const std::string& path() const { return path_; }
   /// SHA-256 of the file, 64 hex digits.
   const std::string& sha256() const { return sha256_; }
   /// Null if the tokenizer is of another kind.
@@ -83,7 +87,7 @@ class Tokenizer {
   void check_id(int32_t id) const;
 
   std::unique_ptr<const TokenizerModel> model_;
-  std::string sha256_;
+  std::string path_, sha256_;
 };
 
 }  // namespace bamtrain

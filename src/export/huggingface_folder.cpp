@@ -18,6 +18,7 @@
 #include "export/tokenizer_json.h"
 #include "model/gpt2_tensors.h"
 #include "model/huggingface_config.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 
@@ -203,7 +204,7 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
                               const ParameterLayout& layout, const Tensor& master_weights) {
   std::optional<Companion> companion;
   TokenizerSource source = {"--tokenizer", request.tokenizer, tokenizer_sha256(checkpoint),
-                            ", or leave it out with --no-tokenizer"};
+                            run_folder(checkpoint), ", or leave it out with --no-tokenizer"};
   if (request.with_tokenizer && (!source.path.empty() || !source.sha256.empty())) {
     source.path = tokenizer_path(source, c);
     companion = {source.path, open_tokenizer(source, c)};

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "core/durable_file.h"
 #include "core/error.h"
 #include "core/faults.h"
 #include "core/join.h"
@@ -32,13 +33,20 @@ std::vector<fs::path> folders_around(const std::string& shards) {
   return {folder, around, around.parent_path()};
 }
 
+/// Whether this is the name of a file that a killed process may have left (AtomicFile).
+bool is_temporary(const std::string& name) {
+  const size_t end = name.rfind(".tmp-");
+  return end != std::string::npos && is_temporary_of(name, name.substr(0, end));
+}
+
 /// The file in `folder` with this SHA-256; empty if there is none. Skips files that cannot be read,
-/// since they need not belong to the run.
+/// since they need not belong to the run, and temporary ones.
 std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::vector<std::string> models;
   std::error_code ignored;
   for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
     const std::string path = it->path().string();
+    if (is_temporary(it->path().filename().string())) continue;
     if (it->is_regular_file(ignored) && Tokenizer::begins_like_tokenizer(path))
       models.push_back(path);
   }
@@ -52,18 +60,38 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
   return "";
 }
 
+/// The file that the manifest in this folder names as that tokenizer; empty if it is not there.
+std::string tokenizer_named_in(const fs::path& folder, const std::string& sha256) {
+  const fs::path path = folder / kManifestName;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return "";
+  const Manifest m = read_manifest(path.string());
+  if (m.tokenizer_sha256 != sha256 || m.tokenizer_file.empty()) return "";
+  const fs::path file = folder / m.tokenizer_file;
+  return fs::exists(file, ignored) ? file.string() : "";
+}
+
 std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   if (source.sha256.empty()) {
     throw missing(source.unknown, source.name,
                   "the tokenizer file; no manifest next to the shards says which one made them",
                   "give it with " + source.name + source.otherwise);
   }
+  std::set<std::string> looked;
+  if (!source.run_folder.empty()) {
+    const std::string path = find_model(source.run_folder, source.sha256);
+    if (!path.empty()) return path;
+    looked.insert(source.run_folder);
+  }
   std::vector<std::string> sources;
   for (const DataSource& s : c.data.train.list) {
     if (!s.task) sources.push_back(s.path);
   }
   if (!c.data.val.empty()) sources.push_back(c.data.val);
-  std::set<std::string> looked;
+  for (const std::string& shards : sources) {
+    const std::string path = tokenizer_named_in(folder_of(shards), source.sha256);
+    if (!path.empty()) return path;
+  }
   for (const std::string& shards : sources) {
     for (const fs::path& folder : folders_around(shards)) {
       const std::string path = find_model(folder, source.sha256);
@@ -72,8 +100,8 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
     }
   }
   throw Error::fault(ExitCode::data, source.name,
-                     "no file of the tokenizer with SHA-256 " + source.sha256 +
-                         " near the shards, in " + join({looked.begin(), looked.end()}),
+                     "no file of the tokenizer with SHA-256 " + source.sha256 + " in " +
+                         join({looked.begin(), looked.end()}),
                      "give its path with " + source.name + source.otherwise);
 }
 

@@ -21,6 +21,7 @@ struct TokenizerSource {
   std::string name;
   std::string path;                    // as the user wrote it; empty: search for it
   std::string sha256;                  // of the tokenizer that made the shards; empty: unknown
+  std::string run_folder = "";         // its files are searched first; empty: unknown
   std::string otherwise = "";          // another remedy than giving the path: ", or leave it out"
   ExitCode unknown = ExitCode::usage;  // exit code if neither is known
 };
@@ -36,9 +37,11 @@ std::string training_tokenizer_sha256(const RunConfig& c);
 std::string training_tokenizer(const RunConfig& c, const std::string& given,
                                const std::string& sha256);
 
-/// Returns source.path. If it is empty, searches for a file with that SHA-256, whatever its name,
-/// in the folder of the run's shards and in the two folders above it. Throws Error: (data) if there
-/// is no such file; (source.unknown) if neither path nor SHA-256 is known; (io).
+/// Returns source.path. If it is empty, searches for a file with that SHA-256: first in the run's
+/// folder, whatever its name; then the file that the manifest next to the run's shards names; then,
+/// whatever its name, in the folder of the shards and in the two folders above it. Throws Error:
+/// (data) if there is no such file; (source.unknown) if neither path nor SHA-256 is known; (io);
+/// as read_manifest.
 std::string tokenizer_path(const TokenizerSource& source, const RunConfig& c);
 
 /// Opens the tokenizer at tokenizer_path. Throws Error (data) if it is not the tokenizer of the

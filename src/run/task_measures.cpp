@@ -89,7 +89,10 @@ const Tokenizer& TaskMeasures::tokenizer(size_t entry, const std::string& path) 
   if (!t) {
     const std::string sha256 = training_tokenizer_sha256(config_);
     const TokenizerSource source = {fmt::format("eval.tasks[{}].tokenizer", entry),
-                                    training_tokenizer(config_, path, sha256), sha256, "",
+                                    training_tokenizer(config_, path, sha256),
+                                    sha256,
+                                    config_.out_dir,
+                                    "",
                                     ExitCode::config};
     t = std::make_unique<Tokenizer>(open_tokenizer(source, config_));
   }

@@ -17,6 +17,7 @@
 #include "record/provenance.h"
 #include "record/results.h"
 #include "record/run_files.h"
+#include "record/run_tokenizer.h"
 #include "record/validation_values.h"
 #include "run/agreement.h"
 #include "run/peak_matmul.h"
@@ -280,6 +281,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     check_last_result(run.last_result);
     check_results(c);
     write_config(run);
+    const nlohmann::json tokenizer = describe_data(trainer.training_data())["tokenizer_sha256"];
+    if (!tokenizer.is_null()) keep_tokenizer(c, tokenizer, note_warning);
     record_start(c.out_dir,
                  {backend.name(), run.gpu, run.libraries, comm.size(),
                   run.resolved["train"]["precision"], count_parameters(trainer.layout())});

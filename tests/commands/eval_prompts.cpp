@@ -342,6 +342,7 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
       run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint, "--task", "copy"}, threads(1)),
       ExitCode::usage, "--lengths: missing (the run has none for copy");
 
+  t.text.remove_copies();
   std::filesystem::remove(t.text.tokenizer);
   refused(t.eval("choice", file, output), ExitCode::data,
           "give its path with --task-set tokenizer");

@@ -61,6 +61,7 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   CHECK(exported({"--no-tokenizer"}).empty());
   fs::create_directory(w.path("away"));
   const std::string moved = w.path("away/elsewhere");
+  text.remove_copies();
   fs::rename(text.tokenizer, moved);
   refused({}, ExitCode::data,
           "give its path with --tokenizer, or leave it out with --no-tokenizer");

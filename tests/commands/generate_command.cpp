@@ -121,6 +121,7 @@ TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
   const Words more = {"--prompt", "Her", "--max-tokens", "5"};
   const std::string text = t.text_of(more);
   const Workplace& w = t.text.w;
+  t.text.remove_copies();
   // A different tokenizer next to the shards, and the right one under another name.
   auto settings = llama_settings();
   settings["vocab_size"] = "400";

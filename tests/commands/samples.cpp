@@ -129,6 +129,7 @@ TEST_CASE("samples that cannot be written are refused before the first step") {
           "sample.prompts: expected a prompt, since sample.every");
   refused({{"tokenizer", text.w.path("text.txt")}}, ExitCode::data, "a SentencePiece model");
   std::filesystem::create_directory(text.w.path("far"));
+  text.remove_copies();
   std::filesystem::rename(text.tokenizer, text.w.path("far/away"));
   refused(nlohmann::json::object(), ExitCode::data, "give its path with sample.tokenizer");
   text.config["model"]["attention"]["prior"] = {{"name", "learned"}};
@@ -176,6 +177,7 @@ TEST_CASE("an evaluation tells bits per byte where the tokenizer lies near the s
                  static_cast<double>(bytes))
               .epsilon(1e-12));
   }
+  text.remove_copies();
   std::filesystem::remove(text.tokenizer);
   CHECK_FALSE(evaluate()["windows"][0].contains("bytes"));
 }

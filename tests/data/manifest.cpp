@@ -20,6 +20,7 @@ const std::string kB = std::string(32, '0') + std::string(32, '9');
 
 Manifest example_manifest() {
   Manifest m;
+  m.tokenizer_file = "tokenizer.model";
   m.tokenizer_sha256 = kA;
   m.vocab = 32768;
   m.bos = 1;
@@ -33,13 +34,17 @@ Manifest example_manifest() {
 }
 
 /// From Python: sha256(json.dumps(m, separators=(",", ":")).encode()), where m is
-/// example_manifest() in format 2.
-const std::string kDigest = "3adccb95309adf268f29d2b9b34817b1071584fea80f3633f647e6b5df2b537b";
+/// example_manifest() in format 3.
+const std::string kDigest = "9bf0fc480e1ab99f5ffe2f918b7471c499dcd049b8d0d6328c9abdb358219650";
+
+/// Likewise in format 2, and in format 3 with null for the tokenizer's file.
+const std::string kDigest2 = "3adccb95309adf268f29d2b9b34817b1071584fea80f3633f647e6b5df2b537b";
+const std::string kDigestNull = "aa98dc2596a9a6f1bdccb32551a6813e8fb25b98c26b37252e342ff598c81a89";
 
 /// The same manifest written by hand, in the documented format.
 const std::string kExample =
-    R"({"format": 2,
-        "tokenizer": {"sha256": ")" +
+    R"({"format": 3,
+        "tokenizer": {"file": "tokenizer.model", "sha256": ")" +
     kA + R"(", "vocab": 32768, "bos": 1, "eos": null},
         "document_start": 1, "tokens": 4294967300, "documents": 7,
         "shards": [
@@ -50,8 +55,7 @@ const std::string kExample =
           {"file": "000002.bin", "tokens": 6, "documents": 0, "sha256": ")" +
     kA + R"("}], "digest": ")" + kDigest + R"("})";
 
-std::string replaced(const std::string& from, const std::string& to) {
-  std::string text = kExample;
+std::string replaced(const std::string& from, const std::string& to, std::string text = kExample) {
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
@@ -104,14 +108,25 @@ TEST_CASE("each damaged field of a manifest is named") {
   };
   const std::string trillion = "1000000000000", huge = "18446744073709551615";
   const std::vector<Case> cases = {
-      {"\"format\": 2", "\"format\": 3", ": format", "newer bamtrain"},
-      {"\"format\": 2", "\"format\": 1", ": digest", "unknown field"},
+      {"\"format\": 3", "\"format\": 4", ": format", "newer bamtrain"},
+      {"\"format\": 3", "\"format\": 2", "tokenizer.file", "unknown field"},
+      {"\"format\": 3", "\"format\": 1", ": digest", "unknown field"},
+      {"\"file\": \"tokenizer.model\", ", "", "tokenizer.file", "missing"},
+      {"\"tokenizer.model\"", "3", "tokenizer.file", "a string"},
+      {"tokenizer.model", "", "tokenizer.file", "(not the name of a file)"},
+      {"tokenizer.model", "..", "tokenizer.file", "(not the name of a file)"},
+      {"tokenizer.model", "../t.model", "tokenizer.file", "(not the name of a file)"},
+      {"tokenizer.model", ".t.model", "tokenizer.file", "(a hidden file)"},
+      {"tokenizer.model", "000003.bin", "tokenizer.file", "(*.bin are shards)"},
+      {"tokenizer.model", "manifest.json", "tokenizer.file", "(the manifest has this name)"},
+      {"tokenizer.model", std::string(201, 't'), "tokenizer.file", "(longer than 200 bytes)"},
+      {"000001.bin", "tokenizer.model", "shards[1].file", "tokenizer.model twice"},
       {"\"digest\"", "\"digesu\"", ": digesu", "unknown field"},
-      {"\"format\": 2", "\"format\": 0", ": format", "an integer from 1"},
-      {"\"format\": 2", "\"format\": \"2\"", ": format", "found string"},
-      {"\"format\": 2,", "", ": format", "missing"},
-      {"\"format\": 2", "\"format\": 2, \"extra\": 1", ": extra", "unknown field"},
-      {"\"format\": 2", "\"format\": 2, \"format\": 2", "\"format\"", "duplicate key"},
+      {"\"format\": 3", "\"format\": 0", ": format", "an integer from 1"},
+      {"\"format\": 3", "\"format\": \"3\"", ": format", "found string"},
+      {"\"format\": 3,", "", ": format", "missing"},
+      {"\"format\": 3", "\"format\": 3, \"extra\": 1", ": extra", "unknown field"},
+      {"\"format\": 3", "\"format\": 3, \"format\": 3", "\"format\"", "duplicate key"},
       {"\"eos\": null", "\"eos\": null, \"bos\": 2", "bos\"", "duplicate key"},
       {"\"eos\": null", "\"eos\": null, \"pad\": 2", "tokenizer.pad", "unknown field"},
       {", \"eos\": null", "", "tokenizer.eos", "missing"},
@@ -162,6 +177,8 @@ TEST_CASE("a field that is another than when the manifest was written is found b
   for (const auto& [from, to] :
        std::vector<std::pair<std::string, std::string>>{{kA, "b" + kA.substr(1)},
                                                         {"32768", "32769"},
+                                                        {"tokenizer.model", "tokenizer.json"},
+                                                        {"\"tokenizer.model\"", "null"},
                                                         {"\"bos\": 1", "\"bos\": 0"},
                                                         {"\"bos\": 1", "\"bos\": null"},
                                                         {eos, "\"eos\": 2"},
@@ -194,16 +211,36 @@ TEST_CASE("every flipped bit of a manifest is found") {
   }
 }
 
-TEST_CASE("a manifest of before there were digests is read, and known by its format") {
+/// kExample as programs wrote it before manifests named the tokenizer's file.
+std::string format_2() {
+  std::string text = replaced("\"format\": 3", "\"format\": 2");
+  text = replaced("\"file\": \"tokenizer.model\", ", "", text);
+  return replaced(kDigest, kDigest2, text);
+}
+
+/// And before there were digests.
+std::string format_1() {
+  std::string text = replaced("\"format\": 2", "\"format\": 1", format_2());
+  return text.erase(text.find(", \"digest\"")) + "}";
+}
+
+TEST_CASE("manifests of older formats are read, and written anew without a tokenizer's file") {
   const TemporaryFolder folder;
   const std::string path = folder.file("manifest.json");
-  std::string text = replaced("\"format\": 2", "\"format\": 1");
-  text.erase(text.find(", \"digest\""));
-  write_bytes(path, text + "}");
-  Manifest m = read_manifest(path);
-  CHECK(m.format == 1);
-  write_manifest(path, m);
-  CHECK(read_manifest(path) == example_manifest());
+  Manifest expected = example_manifest();
+  expected.tokenizer_file.clear();
+  for (const int64_t format : {1, 2}) {
+    write_bytes(path, format == 1 ? format_1() : format_2());
+    Manifest m = read_manifest(path);
+    expected.format = format;
+    CHECK(m == expected);
+    write_manifest(path, m);
+    expected.format = 3;
+    CHECK(read_manifest(path) == expected);
+    CHECK(contains(read_bytes(path), "\"file\": null"));
+    CHECK(contains(read_bytes(path), kDigestNull));
+  }
+  CHECK(contains(manifest_refusal(replaced(kDigest2, kDigest, format_2())), ": digest: mismatch"));
 }
 
 TEST_CASE("a manifest that could not be read is not written") {
@@ -216,6 +253,9 @@ TEST_CASE("a manifest that could not be read is not written") {
   m = example_manifest();
   m.shards[0].file = "\xFF.bin";
   CHECK(contains(error_of(ExitCode::data, [&] { write_manifest(path, m); }), "UTF-8"));
+  m = example_manifest();
+  m.tokenizer_file = "a.bin";
+  CHECK(contains(error_of(ExitCode::data, [&] { write_manifest(path, m); }), "tokenizer.file"));
   CHECK(read_manifest(path) == example_manifest());
   CHECK(folder.entries() == 1);
 }

@@ -77,6 +77,28 @@ TEST_CASE("a folder of both training and validation shards needs a pattern") {
   CHECK(ShardSet::open(folder.file("*_train_*.bin"), kVocab).size() == 1);
 }
 
+TEST_CASE("a folder above those of shards is answered with their names") {
+  const TemporaryFolder folder;
+  const auto refusal = [&] {
+    return error_of(ExitCode::data, [&] { ShardSet::open(folder.path(), kVocab); });
+  };
+  for (const char* name : {"train", "val", "other"}) {
+    std::filesystem::create_directory(folder.file(name));
+  }
+  write_bytes(folder.file("other/a.bin"), shard_bytes({1}));
+  write_bytes(folder.file("train/notes.txt"), "");
+  CHECK(contains(refusal(), "; check the path, or make shards with `bamdata tokenize`"));
+  write_bytes(folder.file("train/a.bin"), shard_bytes({1}));
+  CHECK(contains(refusal(), folder.path() +
+                                ": no token shards (*.bin) in the folder; did you mean " +
+                                folder.file("train") + "?"));
+  write_bytes(folder.file("val/a.bin"), shard_bytes({1}));
+  CHECK(contains(refusal(),
+                 "; did you mean " + folder.file("train") + " or " + folder.file("val") + "?"));
+  write_bytes(folder.file("b.bin"), shard_bytes({1}));
+  CHECK(ShardSet::open(folder.path(), kVocab).size() == 1);
+}
+
 TEST_CASE("shards of two folders are no set") {
   const TemporaryFolder folder;
   for (const char* part : {"1", "2"}) {

@@ -100,6 +100,10 @@ def shards() -> None:
                 "document_start": 1, "tokens": 4, "documents": 2,
                 "shards": [{"file": "000000.bin", "tokens": 4, "documents": 2, "sha256": digest}]}
     write("shard", "good-manifest", "m", json.dumps(manifest))
+    manifest.update(format=3, tokenizer={"file": "t.model", **manifest["tokenizer"]})
+    text = json.dumps(manifest, separators=(",", ":"))
+    manifest["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    write("shard", "good-manifest-with-tokenizer", "m", json.dumps(manifest))
 
 
 def metrics() -> None:

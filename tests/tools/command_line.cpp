@@ -66,9 +66,11 @@ TEST_CASE("text in, tokenizer, shards, verified and shown: every command by its 
   CHECK(r.err.empty());  // not a terminal, and short
   r = shell(folder, "$B verify --tokenizer $D/t.model $D/set");
   CHECK(r.code == 0);
-  r = shell(folder, "$B inspect --json --count 5 --tokenizer $D/t.model $D/set/val");
+  r = shell(folder, "$B inspect --json --count 5 $D/set/val");
   REQUIRE(r.code == 0);
-  CHECK(nlohmann::json::parse(r.out)["sets"][0]["documents"]["count"] == 16);
+  const auto set = nlohmann::json::parse(r.out)["sets"][0];
+  CHECK(set["documents"]["count"] == 16);
+  CHECK(set["slice"].contains("text"));
 }
 
 TEST_CASE("a byte-level BPE is trained elsewhere, and makes shards here") {
@@ -139,6 +141,9 @@ TEST_CASE("a slip in a subcommand or an option is answered with the nearest one"
   if (program().empty()) return;
   const TemporaryFolder folder;
   CHECK(contains(shell(folder, "$B tokenise x").err, "did you mean tokenize?"));
+  CHECK(contains(shell(folder, "$B inspct x").err, "did you mean inspect?"));
+  CHECK(contains(shell(folder, "$B infoo").err, "did you mean inspect?"));
+  CHECK(contains(shell(folder, "$B synth revers").err, "did you mean reverse?"));
   CHECK(contains(shell(folder, "$B inspect --cuont 3 x").err, "did you mean --count?"));
   CHECK_FALSE(contains(shell(folder, "$B no-such-command").err, "did you mean"));
 }

@@ -100,6 +100,8 @@ struct GoodSet {
 
   GoodSet() {
     std::filesystem::create_directory(path);
+    std::filesystem::copy(tokenizer, path);
+    manifest.tokenizer_file = "small.model";
     manifest.tokenizer_sha256 = sha256_file(tokenizer);
     manifest.vocab = 500;
     manifest.bos = manifest.document_start = 1;
@@ -138,13 +140,35 @@ TEST_CASE("tokens are shown as text by the tokenizer that made them, and by no o
   CHECK(contains(message, "other.model"));
 }
 
+TEST_CASE("tokens are shown as text by the tokenizer next to the shards, where none is given") {
+  GoodSet set;
+  InspectOptions o;
+  o.path = set.path;
+  o.count = 3;
+  const auto shown = inspected(o)[0];
+  CHECK(shown["manifest"]["tokenizer"]["file"] == "small.model");
+  CHECK(shown["slice"]["text"] == Tokenizer::open(set.tokenizer).decode({300, 301}));
+  o.path = set.path + "/000001.bin";
+  CHECK(inspected(o)[0]["slice"]["text"] == Tokenizer::open(set.tokenizer).decode({303, 304}));
+  o.path = set.path;
+  auto settings = llama_settings();
+  settings["vocab_size"] = "499";
+  write_bytes(set.path + "/small.model", trained_model(settings));
+  CHECK(contains(error_of(ExitCode::data, [&] { inspected(o); }), set.manifest.tokenizer_sha256));
+  std::filesystem::remove(set.path + "/small.model");
+  CHECK_FALSE(inspected(o)[0]["slice"].contains("text"));
+  set.manifest.tokenizer_file.clear();
+  set.save();
+  CHECK(inspected(o)[0]["manifest"]["tokenizer"]["file"].is_null());
+}
+
 TEST_CASE("what people read names the same numbers") {
   GoodSet set;
   InspectOptions o;
   o.path = set.path;
   const std::string text = printed([&](std::FILE* out) { inspect(o, out); });
-  for (const char* part : {"vocab 500", "BOS 1", "EOS 2", "000001.bin", "documents    3",
-                           "min 2, median 3, mean 3.0, p90 4, max 4"}) {
+  for (const char* part : {"tokenizer    small.model, vocab 500", "BOS 1", "EOS 2", "000001.bin",
+                           "documents    3", "min 2, median 3, mean 3.0, p90 4, max 4"}) {
     INFO(text);
     CHECK(contains(text, part));
   }
@@ -211,16 +235,52 @@ TEST_CASE("another tokenizer, vocabulary or BOS than the manifest was written wi
   }
 }
 
-TEST_CASE("a manifest without a digest verifies, and what could not be checked is said") {
+TEST_CASE("sets of older formats are verified and shown, and what could not be checked is said") {
   GoodSet set;
+  std::filesystem::remove(set.path + "/small.model");
   const std::string path = set.path + "/manifest.json";
-  auto manifest = nlohmann::ordered_json::parse(read_bytes(path));
-  manifest["format"] = 1;
-  manifest.erase("digest");
-  write_bytes(path, manifest.dump());
+  InspectOptions o;
+  o.path = set.path;
+  for (const int format : {2, 1}) {
+    auto manifest = nlohmann::ordered_json::parse(read_bytes(path));
+    manifest["format"] = format;
+    manifest["tokenizer"].erase("file");
+    manifest.erase("digest");
+    if (format == 2) manifest["digest"] = sha256_hex(manifest.dump());
+    write_bytes(path, manifest.dump());
+    const std::string lines = printed([&](std::FILE* out) { verify(set.path, "", out); });
+    CHECK(contains(lines, "note " + path + ": format 1 has no digest of its own") == (format == 1));
+    CHECK(contains(lines, "ok   " + set.path + "/000001.bin"));
+    CHECK_FALSE(contains(lines, "the tokenizer\n"));
+    CHECK(inspected(o)[0]["manifest"]["tokenizer"]["file"].is_null());
+    CHECK(contains(printed([&](std::FILE* out) { inspect(o, out); }), "tokenizer    vocab 500,"));
+  }
+}
+
+TEST_CASE("a tokenizer's file that is damaged or missing is found, and the shards still checked") {
+  GoodSet set;
+  const std::string path = set.path + "/small.model";
   const std::string lines = printed([&](std::FILE* out) { verify(set.path, "", out); });
-  CHECK(contains(lines, "note " + path + ": format 1 has no digest of its own"));
-  CHECK(contains(lines, "ok   " + set.path + "/000001.bin"));
+  CHECK(contains(lines, "ok   " + path + ": the tokenizer\n"));
+  write_bytes(path, read_bytes(path) + "x");
+  std::string found = verify_failure(set.path);
+  CHECK(contains(found, "BAD  " + path + ": expected SHA-256 " + set.manifest.tokenizer_sha256));
+  CHECK(contains(found, "ok   " + set.path + "/000001.bin"));
+  std::filesystem::remove(path);
+  found = verify_failure(set.path);
+  CHECK(contains(found, "BAD  " + path + ": no such file"));
+  CHECK(contains(found, "1 mismatch with the manifest"));
+}
+
+TEST_CASE("a folder above shards without manifests is answered with their names") {
+  GoodSet set;
+  std::filesystem::rename(set.path, set.folder.file("train"));
+  std::filesystem::remove(set.folder.file("train/manifest.json"));
+  const std::string meant = "did you mean " + set.folder.file("train") + "?";
+  CHECK(contains(verify_failure(set.folder.path()), meant));
+  InspectOptions o;
+  o.path = set.folder.path();
+  CHECK(contains(error_of(ExitCode::data, [&] { inspected(o); }), meant));
 }
 
 TEST_CASE("a truncated, a missing and a surplus shard are found") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "tools/older_set.h"
 #include "tools/tokenizing.h"
 
 namespace bamtrain {
@@ -126,6 +127,55 @@ TEST_CASE("outputs that are no parts are joined as they come") {
   const auto more = tokens_of_set(folder.file("a/train"));
   expected.insert(expected.end(), more.begin(), more.end());
   CHECK(tokens_of_set(folder.file("all/train")) == expected);
+}
+
+TEST_CASE("the first tokenizer's file of the inputs goes with the joined set") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = five_inputs(folder);
+  const std::string model = read_bytes(o.tokenizer);
+  std::vector<std::string> sets;
+  for (const char* name : {"one.model", "two.model", "three.model"}) {
+    fs::rename(o.tokenizer, folder.file(name));
+    o.tokenizer = folder.file(name);
+    o.output = folder.file(std::string("set-") + name);
+    sets.push_back(o.output);
+    run(o);
+  }
+  make_older(sets[0] + "/train");
+  const auto named = [&] {
+    return read_manifest(folder.file("all/train/manifest.json")).tokenizer_file;
+  };
+  joined(sets, folder.file("all"));
+  CHECK(named() == "two.model");
+  CHECK(read_bytes(folder.file("all/train/two.model")) == model);
+  CHECK_FALSE(fs::exists(folder.file("all/train/three.model")));
+  fs::remove_all(folder.file("all"));
+  joined({sets[0]}, folder.file("all"));
+  CHECK(named().empty());
+  fs::remove_all(folder.file("all"));
+
+  write_bytes(sets[1] + "/train/two.model", model + "x");
+  CHECK(contains(error_of(ExitCode::data, [&] { joined(sets, folder.file("all")); }),
+                 "two.model: expected the tokenizer with SHA-256 " + sha256_hex(model)));
+  fs::remove(sets[1] + "/train/two.model");
+  CHECK(contains(error_of(ExitCode::io, [&] { joined(sets, folder.file("all")); }),
+                 "two.model: no such file"));
+  CHECK_FALSE(fs::exists(folder.file("all")));
+}
+
+TEST_CASE("parts of one set may have been made with copies of the tokenizer") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = five_inputs(folder);
+  std::vector<std::string> parts;
+  for (const char* name : {"one.model", "two.model"}) {
+    fs::rename(o.tokenizer, folder.file(name));
+    o.tokenizer = folder.file(name);
+    o.part = {std::ssize(parts) + 1, 2};
+    o.output = folder.file(std::string("part-") + name);
+    parts.push_back(o.output);
+    run(o);
+  }
+  CHECK(joined({parts[1], parts[0]}, folder.file("all")).train.tokenizer_file == "one.model");
 }
 
 TEST_CASE("what does not belong together is not joined, and nothing is left") {

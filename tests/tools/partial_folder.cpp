@@ -179,6 +179,35 @@ TEST_CASE("a folder with a lock is the work's only where it holds no other names
   CHECK(names_in(folder.path()).empty());
 }
 
+TEST_CASE("a tokenizer's file is the work's own where the manifest next to it names it") {
+  const TemporaryFolder folder;
+  const std::string partial = folder.file("set.partial"), train = partial + "/output/train/";
+  fs::create_directories(train);
+  fs::create_directories(partial + "/output/val");
+  write_bytes(partial + "/.lock", "");
+  Manifest m;
+  m.tokenizer_file = "t.model";
+  m.tokenizer_sha256 = std::string(64, 'a');
+  m.vocab = 2;
+  write_manifest(train + "manifest.json", m);
+  write_bytes(train + "t.model", "");
+  CHECK(PartialFolder::is_one(partial));
+  const auto commit = [&] {
+    AtomicFile file(train + "t.model");
+    file.commit();
+  };
+  for (int n = 0; names_in(train).size() == 2; ++n) REQUIRE(dies_before(n, commit));
+  CHECK(PartialFolder::is_one(partial));  // with the file of a killed process
+  for (const char* foreign : {"train/u.model", "train/t.model.tmp-abcdefgh", "val/t.model"}) {
+    write_bytes(partial + "/output/" + foreign, "");
+    CHECK(contains(error_of(ExitCode::io, [&] { PartialFolder::is_one(partial); }),
+                   std::string("a folder with output/") + foreign));
+    fs::remove(partial + "/output/" + foreign);
+  }
+  write_bytes(train + "manifest.json", "{");
+  CHECK(contains(error_of(ExitCode::io, [&] { PartialFolder::is_one(partial); }), "t.model"));
+}
+
 TEST_CASE("the file that a killed process leaves of a journal or manifest is the work's own") {
   const TemporaryFolder folder;
   const std::string partial = folder.file("set.partial");

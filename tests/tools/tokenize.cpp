@@ -93,6 +93,28 @@ TEST_CASE("shards decode to the documents, in order, and the manifest describes 
   CHECK(ShardSet::open(o.output + "/train", 500).tokens() == tokens);
 }
 
+TEST_CASE("the tokenizer's file stands next to the shards of both sets, which name it") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, numbered_lines(200), DocumentKind::line);
+  o.validation.documents = 20;
+  run(o);
+  for (const char* set : {"/train", "/val"}) {
+    const auto manifest =
+        nlohmann::json::parse(read_bytes(o.output + set + std::string("/manifest.json")));
+    CHECK(manifest["format"] == 3);
+    CHECK(manifest["tokenizer"]["file"] == "small.model");
+    CHECK(read_bytes(o.output + set + std::string("/small.model")) == read_bytes(o.tokenizer));
+    CHECK(names_in(o.output + set) ==
+          std::vector<std::string>{"000000.bin", "manifest.json", "small.model"});
+  }
+  o.overwrite = true;  // the set is tokenize's own, tokenizer included
+  fs::rename(o.tokenizer, folder.file("other name"));
+  o.tokenizer = folder.file("other name");
+  run(o);
+  CHECK(names_in(o.output + "/train") ==
+        std::vector<std::string>{"000000.bin", "manifest.json", "other name"});
+}
+
 TEST_CASE("one, two and three threads write the same bytes") {
   const TemporaryFolder folder;
   TokenizeOptions o = options_for(folder, numbered_lines(6000), DocumentKind::line);

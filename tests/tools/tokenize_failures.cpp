@@ -196,6 +196,36 @@ TEST_CASE("a tokenizer without a BOS is refused") {
   CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "BOS"));
 }
 
+TEST_CASE("a tokenizer with a name that cannot stand next to shards is refused") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "a road\n", DocumentKind::line);
+  for (const auto& [name, fault] : std::vector<std::pair<std::string, std::string>>{
+           {"000000.bin", "*.bin are shards"},
+           {"manifest.json", "the manifest has this name"},
+           {".t.model", "a hidden file"},
+           {"t\xFF.model", "not valid UTF-8"},
+           {std::string(201, 't'), "longer than 200 bytes"}}) {
+    const std::string path = folder.file(name);
+    fs::rename(o.tokenizer, path);
+    o.tokenizer = path;
+    const std::string message = error_of(ExitCode::usage, [&] { run(o); });
+    CHECK(contains(message, "cannot be copied next to the shards: " + fault + "; rename the file"));
+    CHECK(folder.entries() == 2);
+  }
+}
+
+TEST_CASE("a file next to shards that their manifest does not name is nothing to overwrite") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "a road\n", DocumentKind::line);
+  run(o);
+  o.overwrite = true;
+  const std::string mine = o.output + "/train/mine.model";
+  write_bytes(mine, read_bytes(o.tokenizer));
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "found train/mine.model"));
+  fs::remove(mine);
+  run(o);
+}
+
 TEST_CASE("a missing second input is found before the first is read") {
   const TemporaryFolder folder;
   TokenizeOptions o = options_for(folder, "\xFF\n", DocumentKind::line);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "catch.h"
@@ -171,6 +172,10 @@ TEST_CASE("what other options or inputs began is refused by name, and stays") {
     CHECK(contains(message, folder.file("out.partial") + " was started"));
     CHECK(contains(message, "remove the folder"));
   };
+  refused("--tokenizer name", [&](TokenizeOptions& x) {
+    x.tokenizer = folder.file("again.model");
+    write_bytes(x.tokenizer, read_bytes(o.tokenizer));
+  });
   refused("--shard-tokens", [](TokenizeOptions& x) { x.shard_tokens = 20'000; });
   refused("--eos", [](TokenizeOptions& x) { x.eos = true; });
   refused("--val-fraction", [](TokenizeOptions& x) { x.validation.fraction = 0.1; });
@@ -182,6 +187,19 @@ TEST_CASE("what other options or inputs began is refused by name, and stays") {
   });
   fs::last_write_time(o.input.paths[0], fs::file_time_type::clock::now() + std::chrono::hours(1));
   refused("input 1", [](TokenizeOptions&) {});
+}
+
+TEST_CASE("a journal of before it had the tokenizer's name is resumed") {
+  const TemporaryFolder folder, undisturbed;
+  const TokenizeOptions o = small_steps(folder), whole = small_steps(undisturbed);
+  run(whole);
+  REQUIRE(run_dies_before(o, 40));
+  const std::string path = folder.file("out.partial/progress.json");
+  auto journal = nlohmann::ordered_json::parse(read_bytes(path));
+  REQUIRE(journal["settings"].erase("--tokenizer name") == 1);
+  write_bytes(path, journal.dump());
+  run(o);
+  CHECK(hashes(o.output) == hashes(whole.output));
 }
 
 TEST_CASE("a damaged journal is refused, and so are shards that are not as it says") {

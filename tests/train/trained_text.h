@@ -40,6 +40,17 @@ struct TextRun {
         {"train", w.path("data/train")}, {"val", w.path("data/val")}, {"sequence_length", 64}};
   }
 
+  /// Leaves no other copy of the tokenizer than that at its path.
+  void remove_copies() const {
+    std::vector<std::filesystem::path> copies;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(w.path("."))) {
+      const bool is_copy = entry.path().filename() == "tokenizer.model" &&
+                           !std::filesystem::equivalent(entry.path(), tokenizer);
+      if (is_copy) copies.push_back(entry.path());
+    }
+    for (const auto& copy : copies) std::filesystem::remove(copy);
+  }
+
   /// Trains to step `end` and returns the checkpoint.
   std::string train(int end, const std::string& out = "out") {
     config["out_dir"] = w.path(out);
