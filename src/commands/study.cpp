@@ -25,10 +25,10 @@
 #include "model/parameters.h"
 #include "ops/cuda/cuda.h"
 #include "record/progress.h"
-#include "report/run.h"
 #include "run/peak_matmul.h"
 #include "run/train.h"
 #include "study/page.h"
+#include "study/run_time.h"
 #include "study/runner.h"
 #include "study/table.h"
 
@@ -210,7 +210,8 @@ class StudyTables {
     write_file(study_.out_dir + "/table.csv", csv(table));
     write_file(study_.out_dir + "/table.tex", latex(table));
     write_file(runs_file(), runs_csv(table));
-    write_file(study_.out_dir + "/study.html", study_page(table, trained_lengths(runs_)));
+    write_file(study_.out_dir + "/study.html",
+               study_page(table, trained_lengths(runs_), page_runs(study_, runs_, table)));
   }
 
  private:
@@ -266,15 +267,6 @@ void check_places(const Study& study, const std::vector<StudyRun>& runs) {
   }
 }
 
-/// The training time of a run so far, in seconds; 0 if its metrics.jsonl does not say.
-double seconds_of(const StudyRun& run) try {
-  RunReader reader(run.folder);
-  const auto& lines = reader.update().metrics.lines();
-  return lines.empty() ? 0 : lines.back().seconds;
-} catch (const Error&) {
-  return 0;
-}
-
 /// "1 run", "6 runs".
 std::string number_of(const std::vector<StudyRun>& runs) {
   return fmt::format("{} run{}", runs.size(), runs.size() == 1 ? "" : "s");
@@ -292,9 +284,9 @@ int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) 
     switch (state.kind) {
       case RunState::Kind::done:
         ++done;
-        if (const double seconds = seconds_of(run); seconds > 0) {
+        if (const auto seconds = seconds_of(run); seconds && *seconds > 0) {
           flops_done += flops;
-          seconds_done += seconds;
+          seconds_done += *seconds;
         }
         text = "done";
         break;

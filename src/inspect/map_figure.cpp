@@ -7,9 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/error.h"
-#include "report/axis.h"
+#include "inspect/colour_bar.h"
+#include "inspect/map_axes.h"
 #include "report/markup.h"
 
 namespace bamtrain {
@@ -91,13 +93,11 @@ std::string stored(const std::string& bytes) {
 // --- the page -----------------------------------------------------------------------------------
 
 constexpr const char* kStyle = R"css(<style>
-.maps { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(46%, 9.5rem), 1fr));
-  gap: 0.8rem 1rem; margin: 0.5rem 0 1rem; }
-.map { max-width: 24rem; }
-.map.large { grid-column: 1 / -1; max-width: none; }
+.map.large { grid-column: 1 / -1; max-width: max(40rem, min(100%, 90vh)); }
+.picture { outline: 1px solid var(--rule); outline-offset: -1px; }
 .map img { display: block; width: 100%; height: auto; image-rendering: pixelated; cursor: zoom-in;
-  border: 1px solid var(--rule); touch-action: pan-y; }
-.map.large img { max-width: min(100%, 90vh); cursor: zoom-out; }
+  touch-action: pan-y; }
+.map.large img { cursor: zoom-out; }
 .map figcaption { font-size: 0.82rem; }
 .map figcaption span { font-weight: 400; color: var(--soft); }
 .map img:focus-visible { outline: 2px solid var(--k0); }
@@ -160,6 +160,9 @@ for (const img of document.querySelectorAll('.map img')) {
   img.addEventListener('pointerleave', () => { output.textContent = ''; });
   img.addEventListener('click', () => figure.classList.toggle('large'));
 }
+addEventListener('beforeprint', () => {
+  for (const layer of document.querySelectorAll('details')) layer.open = true;
+});
 )js";
 
 }  // namespace
@@ -233,23 +236,52 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
+namespace {
+
+/// "layer 3" for each row.
+std::vector<std::string> layer_names(const MapFigure& map) {
+  std::vector<std::string> out;
+  std::istringstream numbers(map.row_names);
+  for (std::string layer; numbers >> layer;) out.push_back("layer " + layer);
+  return out;
+}
+
+std::vector<std::string> head_names(const MapFigure& map) {
+  std::vector<std::string> out;
+  for (int64_t h = 0; h < map.columns; ++h) out.push_back(fmt::format("head {}", h));
+  return out;
+}
+
+}  // namespace
+
 std::string map_figure(const MapFigure& map) {
   require(map.rows >= 1 && map.columns >= 1 && map.rows <= 512 && map.columns <= 512 &&
               std::ssize(map.values) == map.rows * map.columns,
           "a matrix of 512 rows and columns at most");
   std::vector<uint8_t> pixels;
   for (const float x : map.values) pixels.push_back(index_of(x, map.colours, map.most));
-  const bool signs = map.colours == MapColours::signs;
-  return fmt::format(
-      "<figure class=\"map\"><figcaption>{} <span>{}</span></figcaption><img alt=\"{}, {}\" "
-      "tabindex=\"0\" width=\"{}\" height=\"{}\" data-rows=\"{}\" data-columns=\"{}\" "
-      "data-most=\"{:.9g}\" data-unit=\"{}\" data-colours=\"{}\"{} "
-      "src=\"data:image/png;base64,{}\"><output></output></figure>\n",
-      escaped(map.title), escaped(map.note), escaped(map.title), escaped(map.unit), map.columns,
-      map.rows, map.rows, map.columns, map.most, escaped(map.unit), signs ? "signs" : "weights",
-      map.row_names.empty() ? " data-tokens=\"1\""
-                            : fmt::format(" data-names=\"{}\"", escaped(map.row_names)),
+  const bool signs = map.colours == MapColours::signs, tokens = map.row_names.empty();
+  const double shared = map.shared > 0 ? map.shared : map.most;
+  const std::string style = shared == map.most
+                                ? ""
+                                : fmt::format(" style=\"--shared: {:.4f}\"",
+                                              shared_opacity(map.colours, map.most, shared));
+  const std::string picture = fmt::format(
+      "<div class=\"picture\"{}><img alt=\"{}, {}\" tabindex=\"0\" width=\"{}\" height=\"{}\" "
+      "data-rows=\"{}\" data-columns=\"{}\" data-most=\"{:.9g}\" data-unit=\"{}\" "
+      "data-colours=\"{}\"{} src=\"data:image/png;base64,{}\"></div>",
+      style, escaped(map.title), escaped(map.unit), map.columns, map.rows, map.rows, map.columns,
+      map.most, escaped(map.unit), signs ? "signs" : "weights",
+      tokens ? " data-tokens=\"1\"" : fmt::format(" data-names=\"{}\"", escaped(map.row_names)),
       base64(indexed_png(map.columns, map.rows, pixels, palette(map.colours))));
+  return fmt::format(
+      "<figure class=\"map\"><figcaption>{} <span>{}</span></figcaption>{}{}<output></output>"
+      "</figure>\n",
+      escaped(map.title), escaped(map.note),
+      !tokens     ? with_axes(picture, layer_names(map), head_names(map))
+      : map.named ? with_token_axes(picture, map.rows)
+                  : picture,
+      map.bar);
 }
 
 std::string map_page_parts(const std::vector<std::string>& tokens) {
@@ -258,7 +290,8 @@ std::string map_page_parts(const std::vector<std::string>& tokens) {
   for (size_t at = 0; (at = names.find('<', at)) != std::string::npos;) {
     names.replace(at, 1, "\\u003c");
   }
-  return std::string(kStyle) + "<script>const prompt = " + names + ";\n" + kScript + "</script>\n";
+  return axes_style(std::ssize(tokens)) + colour_bar_style() + kStyle + token_axes(tokens) +
+         "<script>const prompt = " + names + ";\n" + kScript + "</script>\n";
 }
 
 }  // namespace bamtrain

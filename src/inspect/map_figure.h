@@ -20,6 +20,9 @@ struct MapFigure {
   double most = 1;  // (absolute) value of full colour; larger ones are clamped
   std::string unit = "weight";
   std::string row_names = {};  // "0 3 5": rows are layers, columns heads; empty: tokens, or blocks
+  bool named = false;          // with the tokens' names on its axes: each row is one of few tokens
+  double shared = 0;           // full colour of the page's other scale (colour_bar.h); 0: `most`
+  std::string bar = {};        // HTML below the image, such as a colour bar of its own
 };
 
 /// The largest finite absolute value; 0 if there is none.
@@ -38,8 +41,8 @@ inline int64_t map_figure_bytes(int64_t rows, int64_t columns) {
   return (rows * (columns + 1) * 4) / 3 + 2048;
 }
 
-/// Style and script of a page with such figures, to be placed after them. `tokens`: display names
-/// of the prompt's tokens.
+/// Style and script of a page with such figures, and what they share, to be placed after them.
+/// `tokens`: display names of the prompt's tokens.
 std::string map_page_parts(const std::vector<std::string>& tokens);
 
 /// A PNG with indexed colours. REQUIRES: as map_figure; pixels (height, width).

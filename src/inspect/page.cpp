@@ -8,6 +8,7 @@
 #include "inspect/map_figure.h"
 #include "inspect/page_section.h"
 #include "report/axis.h"
+#include "report/constants.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -17,96 +18,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr double kLowestBias = -20;  // exp(-20) is invisible
-constexpr int64_t kLeastMapSide = 64;
-
 using Member = std::vector<float> AttentionValues::*;
-
-std::string layer_heading(const LayerView& view) {
-  return fmt::format("<h3>layer {}</h3>\n", view.layer);
-}
-
-/// Number of map blocks that the page merges into one, to keep all maps within kMostMapBytes.
-int64_t page_block(const Inspection& found) {
-  int64_t maps = 0, side = 0;
-  for (const LayerView& view : found.layers) {
-    maps += view.H * (view.has_bias() ? 2 : 1);
-    side = view.map.side;
-  }
-  int64_t by = 1;
-  const auto bytes = [&](int64_t block) {
-    const int64_t fewer = (side + block - 1) / block;
-    return maps * map_figure_bytes(fewer, fewer);
-  };
-  while (bytes(by) > kMostMapBytes && side / by > kLeastMapSide) ++by;
-  return by;
-}
-
-std::string maps_of(const LayerView& view, Member member, MapColours colours, int64_t by,
-                    const std::string& unit) {
-  const int64_t side = view.map.side, fewer = (side + by - 1) / by;
-  std::string out = "<div class=\"maps\">\n";
-  for (int64_t h = 0; h < view.H; ++h) {
-    MapFigure map;
-    map.title = fmt::format("head {}", h);
-    map.rows = map.columns = fewer;
-    map.values = averaged(of_head(view.maps.*member, h, side * side), view.seen, side, by);
-    map.colours = colours;
-    map.unit = unit;
-    map.most = largest_size(map.values);
-    if (colours == MapColours::signs) {
-      float least = 0;
-      for (const float x : map.values) {
-        if (std::isfinite(x)) least = std::min(least, x);
-      }
-      map.most = std::min(map.most, -kLowestBias);
-      map.note = fmt::format("from {}", number_text(least, 3));
-    } else {
-      const HeadSummary s = summary_of(view, h);
-      map.note = fmt::format("entropy {}, {} keys", number_text(s.entropy, 3),
-                             number_text(s.nonzero_keys, 3));
-    }
-    out += map_figure(map);
-  }
-  return out + "</div>\n";
-}
-
-std::string weight_section(const Inspection& found, int64_t by) {
-  std::string out;
-  for (const LayerView& view : found.layers) {
-    out += layer_heading(view) +
-           maps_of(view, &AttentionValues::weights, MapColours::weights, by, "weight");
-  }
-  const int64_t block = found.layers[0].map.block * by;
-  const std::string blocks =
-      block == 1 ? "A field is a pair of query and key"
-                 : fmt::format(
-                       "A field is the mean over {} queries and {} keys, of those that see "
-                       "each other",
-                       block, block);
-  return section(
-      "Weights",
-      paragraph("Queries from top to bottom, keys from left to right. " + blocks +
-                "; full colour is the largest of each map, and colour goes by the square root of "
-                "the weight. The pointer, or the arrow keys, read a field; a click enlarges a "
-                "map.") +
-          out);
-}
-
-std::string bias_section(const Inspection& found, int64_t by) {
-  std::string out;
-  for (const LayerView& view : found.layers) {
-    if (!view.has_bias()) continue;
-    out +=
-        layer_heading(view) + maps_of(view, &AttentionValues::bias, MapColours::signs, by, "bias");
-  }
-  if (out.empty()) return "";
-  return section("Biases of this prompt",
-                 paragraph("What is added to each score: of a mix of heads, what it makes of them "
-                           "and of the prior. Blue is below zero, orange above; full colour is the "
-                           "largest size of each map, 20 at most. Grey: not seen.") +
-                     out);
-}
 
 /// Against the distance from the last query.
 void add_last(Chart& chart, const LayerView& view, Member member) {
@@ -144,7 +56,7 @@ std::string last_section(const Inspection& found) {
       add_last(chart, view, c.member);
       figures += figure_of(chart);
     }
-    out += grid_of(figures);
+    out += folded(view, out.empty(), "", grid_of(figures));
   }
   return section("The last query",
                  paragraph("By distance from the key to the prompt's last token. Scores are the "
@@ -184,10 +96,15 @@ Chart layer_chart(const Inspection& found, const std::string& title, F&& value) 
 
 std::string head_section(const Inspection& found) {
   const auto chart = [&](const std::string& title, double HeadSummary::*member) {
-    return figure_of(layer_chart(found, title, [member](const LayerView& view, int64_t h) {
-      return summary_of(view, h).*member;
-    }));
+    return NamedChart{"", layer_chart(found, title, [member](const LayerView& view, int64_t h) {
+                        return summary_of(view, h).*member;
+                      })};
   };
+  const DrawnCharts summaries =
+      drawn_charts({chart("entropy, nats", &HeadSummary::entropy),
+                    chart("nonzero keys", &HeadSummary::nonzero_keys),
+                    chart("distance to the centroid, tokens", &HeadSummary::distance),
+                    chart("largest weight", &HeadSummary::largest)});
   std::string centroids;
   for (const LayerView& view : found.layers) {
     Chart c =
@@ -212,10 +129,7 @@ std::string head_section(const Inspection& found) {
                            "number of nonzero keys, the distance from the query to the weights' "
                            "centroid, and the largest weight. Points are heads, lines the means "
                            "over a layer's heads.") +
-                     grid_of(chart("entropy, nats", &HeadSummary::entropy) +
-                             chart("nonzero keys", &HeadSummary::nonzero_keys) +
-                             chart("distance to the centroid, tokens", &HeadSummary::distance) +
-                             chart("largest weight", &HeadSummary::largest))) +
+                     grid_of(summaries.figures) + summaries.constants) +
          section("Centroids",
                  paragraph("The mean position of the keys that a query looks at, by their weights; "
                            "grey and dashed: the query itself.") +
@@ -325,14 +239,13 @@ std::string prompt_text(const InspectedModel& model) {
 
 std::string inspection_html(const InspectedModel& model, const InspectionRequest& request,
                             const Inspection& found) {
-  const int64_t by = page_block(found);
   RunRecord record;
   record.parameters = model.parameters;
   const Runs runs = {{model.name, model.name, &record, request.config, request.training_length}};
   return html_page("inspect", model.name,
                    "<h1>" + escaped(model.name) + "</h1>\n" + facts_table(model, found) +
-                       prompt_text(model) + weight_section(found, by) + head_section(found) +
-                       last_section(found) + bias_section(found, by) + mechanism_sections(runs) +
+                       prompt_text(model) + weight_section(found) + head_section(found) +
+                       last_section(found) + bias_section(found) + mechanism_sections(runs) +
                        scale_section(found) + depth_section(found) + map_page_parts(model.tokens));
 }
 

@@ -2,9 +2,17 @@
 
 #include <fmt/format.h>
 
+#include "report/markup.h"
+
 namespace bamtrain {
 
 std::string paragraph(const std::string& text) { return "<p>" + text + "</p>\n"; }
+
+std::string folded(const LayerView& view, bool first, const std::string& note,
+                   const std::string& contents) {
+  return fmt::format("<details{}><summary>layer {} <span>{}</span></summary>\n{}</details>\n",
+                     first ? " open" : "", view.layer, escaped(note), contents);
+}
 
 Chart head_chart(const std::string& title, const std::string& x_title) {
   Chart chart;

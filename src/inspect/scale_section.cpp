@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inspect/colour_bar.h"
 #include "inspect/map_figure.h"
 #include "inspect/page_section.h"
 #include "inspect/scale_fit.h"
@@ -35,7 +36,7 @@ std::string layer_map(const Inspection& found, const std::string& name) {
   }
   if (map.rows == 0) return "";
   map.most = largest_size(map.values);
-  map.note = fmt::format("full colour {}", number_text(map.most, 3));
+  map.bar = colour_bar(map.colours, map.most, map.most);
   return map_figure(map);
 }
 

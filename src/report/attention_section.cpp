@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "report/constants.h"
 #include "report/section.h"
 
 namespace bamtrain {
@@ -63,14 +64,14 @@ std::vector<NamedChart> attention_charts(const Runs& runs) {
 }
 
 std::string attention_section(const Runs& runs) {
-  const std::string figures = figures_of(attention_charts(runs));
-  if (figures.empty()) return "";
+  const auto [figures, constants] = drawn_charts(attention_charts(runs), true);
+  if (figures.empty() && constants.empty()) return "";
   return section("Attention",
                  "<p>Means over the rows of the first sequences of the last validation pass: the "
                  "entropy of a row's weights, its number of nonzero keys, and the share of blocks "
                  "of 16 rows and 64 keys with a nonzero weight, which are computed. Points are "
                  "heads, lines the means over a layer's heads.</p>\n" +
-                     legend(runs) + grid_of(figures));
+                     (figures.empty() ? "" : legend(runs) + grid_of(figures)) + constants);
 }
 
 }  // namespace bamtrain

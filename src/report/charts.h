@@ -15,8 +15,8 @@ struct NamedChart {
   Chart chart;
 };
 
-/// Every chart on the page of these runs, in page order; all names differ. Throws Error
-/// (ExitCode::io) if a run's parameters do not fit its model.
+/// Every chart of these runs, in page order; all names differ. The page omits constant ones
+/// (constants.h). Throws Error (ExitCode::io) if a run's parameters do not fit its model.
 std::vector<NamedChart> charts_of(const Runs& runs);
 
 /// Chart names that do not depend on the runs.

@@ -1,5 +1,9 @@
 #include "report/markup.h"
 
+#include <fmt/format.h>
+
+#include <cctype>
+
 #include "core/utf8.h"
 
 namespace bamtrain {
@@ -26,6 +30,17 @@ std::string escaped(std::string_view text) {
       default:
         out += c;
     }
+  }
+  return out;
+}
+
+std::string url_path(std::string_view path) {
+  constexpr std::string_view kKept = "-._~/";
+  std::string out;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool kept = byte < 0x80 && (std::isalnum(byte) != 0 || kKept.find(c) != kKept.npos);
+    out += kept ? std::string(1, c) : fmt::format("%{:02X}", byte);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "report/constants.h"
 #include "report/mechanism_curves.h"
 #include "report/section.h"
 
@@ -104,22 +105,26 @@ std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
 }
 
 std::string prior_sections(const Runs& runs) {
-  std::string added, read;
-  for (const DrawnPrior& d : drawn_priors(runs)) (d.mixed ? read : added) += figure_of(d.chart);
+  std::vector<NamedChart> of_logits, of_mixes;
+  for (DrawnPrior& d : drawn_priors(runs)) {
+    (d.mixed ? of_mixes : of_logits).push_back({"", std::move(d.chart)});
+  }
+  const DrawnCharts added = drawn_charts(of_logits), read = drawn_charts(of_mixes);
   const std::string how =
       "By distance from the key to the query, up to the training length; a line per head, the "
       "first the strongest; charts of one prior have the same axes. Below " +
       number_text(kLowestBias) +
       " it is cut off. fire depends on the query's position: that of a training sequence's last.";
   std::string out;
-  if (!added.empty()) {
-    out += section("What the priors add to a logit", "<p>" + how + "</p>\n" + grid_of(added));
+  if (!added.figures.empty() || !added.constants.empty()) {
+    out += section("What the priors add to a logit",
+                   "<p>" + how + "</p>\n" + grid_of(added.figures) + added.constants);
   }
-  if (!read.empty()) {
+  if (!read.figures.empty() || !read.constants.empty()) {
     out += section("What mixes of heads read",
                    "<p>The biases B of the prior that is a mix's base, not what is added to a "
                    "logit: that depends on the scores of all heads too. " +
-                       how + "</p>\n" + grid_of(read));
+                       how + "</p>\n" + grid_of(read.figures) + read.constants);
   }
   return out;
 }
@@ -131,6 +136,7 @@ std::string head_note(const std::string& run, const HeadPoint& p, const std::str
 std::vector<NamedChart> parameter_charts(const Runs& runs) {
   Chart bam;
   bam.title = "bam: theta_alpha against theta_beta";
+  bam.x_measured = true;
   bam.x_title = "theta_beta";
   bam.y_title = "theta_alpha";
   std::vector<Chart> scales;
@@ -180,9 +186,9 @@ std::vector<NamedChart> parameter_charts(const Runs& runs) {
 }
 
 std::string parameter_section(const Runs& runs) {
-  const std::string figures = figures_of(parameter_charts(runs));
+  const auto [figures, constants] = drawn_charts(parameter_charts(runs));
   return section("Parameters of priors, scales and normalizers",
-                 figures.empty() ? "" : legend(runs) + grid_of(figures));
+                 figures.empty() ? constants : legend(runs) + grid_of(figures) + constants);
 }
 
 }  // namespace

@@ -38,6 +38,20 @@ body { margin: 0 auto; padding: 1rem; max-width: 100rem; background: var(--paper
   color: var(--ink); font: 0.95rem/1.45 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.4rem; margin: 0 0 0.6rem; overflow-wrap: anywhere; }
 h3 { font-size: 0.95rem; margin: 1.2rem 0 0.2rem; }
+h1:has(+ .headline) { margin-bottom: 0.2rem; font-size: 1rem; color: var(--soft); }
+.headline { margin: 0 0 0.3rem; max-width: none; font-size: 1.5rem; line-height: 1.25;
+  color: var(--ink); overflow-wrap: anywhere; }
+a { color: var(--k0); }
+details { margin: 0.6rem 0; border-top: 1px solid var(--rule); padding-top: 0.4rem; }
+summary { margin-bottom: 0.4rem; font-weight: 600; cursor: pointer; }
+summary span { font-weight: 400; color: var(--soft); margin-left: 0.5em; }
+summary:focus-visible, a:focus-visible { outline: 2px solid var(--k0); }
+.runs { columns: 22rem; column-gap: 2.5rem; margin: 0.5rem 0; padding: 0; list-style: none; }
+.runs li { display: flex; gap: 0.6rem; padding: 0.15rem 0; border-bottom: 1px solid var(--rule);
+  break-inside: avoid; overflow-wrap: anywhere; }
+.runs .time { margin-left: auto; color: var(--soft); white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+.runs em { color: var(--k1); font-style: normal; }
 h2 { font-size: 1.1rem; margin: 2rem 0 0.5rem; border-top: 1px solid var(--rule);
   padding-top: 1rem; }
 p { margin: 0.4rem 0; max-width: 60rem; color: var(--soft); }
@@ -81,10 +95,14 @@ output:empty { display: none; }
   linear-gradient(-90deg, var(--shade), transparent) right / 1rem 100% no-repeat scroll; }
 .scroll::-webkit-scrollbar { height: 0.5rem; }
 .scroll::-webkit-scrollbar-thumb { background: var(--soft); border-radius: 0.25rem; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 3rem; border-top: 1px solid var(--rule);
+  margin-top: 2rem; }
+.tables > section { min-width: 0; max-width: 100%; }
+.tables h2 { border-top: 0; margin-top: 0; }
 .beside { margin-bottom: 1.5rem; }
 .beside h3:first-child { margin-top: 0; }
 @media (min-width: 64rem) {
-  .beside { display: grid; grid-template-columns: minmax(0, 34rem) minmax(0, 1fr); gap: 2rem; }
+  .beside { display: grid; grid-template-columns: minmax(0, 30rem) minmax(0, 1fr); gap: 2rem; }
 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: right; white-space: nowrap;
@@ -94,6 +112,7 @@ th:first-child { text-align: left; position: sticky; left: 0; background: var(--
 .facts { margin-bottom: 1.2rem; }
 .facts td, .facts th { text-align: left; }
 .facts td { min-width: 9rem; max-width: 24rem; }
+.facts td[colspan] { max-width: none; }
 td { white-space: normal; overflow-wrap: break-word; max-width: 16rem; }
 .path { white-space: normal; }
 .key { display: inline-block; width: 1.4em; height: 0.75em; margin-right: 0.4em;
@@ -292,7 +311,9 @@ std::string table(const std::vector<std::string>& head,
   for (const std::vector<std::string>& row : rows) {
     out += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
-      out += i == 0 ? "<th>" + row[i] + "</th>" : "<td>" + row[i] + "</td>";
+      const size_t columns = i + 1 == row.size() ? head.size() - i : 1;
+      const std::string span = columns > 1 ? fmt::format(" colspan=\"{}\"", columns) : "";
+      out += i == 0 ? "<th>" + row[i] + "</th>" : "<td" + span + ">" + row[i] + "</td>";
     }
     out += "</tr>\n";
   }

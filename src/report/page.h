@@ -19,7 +19,7 @@ bool is_html_page(std::string_view text, const std::string& of);
 std::string figure(const std::string& title, const std::string& svg);
 
 /// A table that scrolls sideways if it is too wide, with a visual hint. Cells are HTML; the first
-/// column holds row headers.
+/// column holds row headers. The last cell of a row spans the columns that the row lacks.
 std::string table(const std::vector<std::string>& head,
                   const std::vector<std::vector<std::string>>& rows);
 

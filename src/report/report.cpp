@@ -7,6 +7,8 @@
 #include <functional>
 
 #include "report/chart.h"
+#include "report/constants.h"
+#include "report/headline.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
@@ -15,7 +17,8 @@ namespace bamtrain {
 
 namespace {
 
-/// Table of the runs' facts: one row per fact that any run has.
+/// Table of the runs' facts: one row per fact that any run has, with one cell if it is the same in
+/// all of them.
 std::string facts_table(const Runs& runs) {
   std::vector<std::string> names, head = {""};
   for (size_t n = 0; n < runs.size(); ++n) {
@@ -34,9 +37,18 @@ std::string facts_table(const Runs& runs) {
                                    [&](const RunFact& fact) { return fact.name == name; });
       row.push_back(at == run.facts.end() ? "" : escaped(at->value));
     }
+    const bool shared = std::all_of(row.begin() + 1, row.end(),
+                                    [&](const std::string& value) { return value == row[1]; });
+    if (shared) row.resize(2);
     rows.push_back(row);
   }
   return rows.empty() ? "" : "<div class=\"facts\">\n" + table(head, rows) + "</div>\n";
+}
+
+std::string headline_section(const Runs& runs) {
+  const std::string note = headline_note(runs);
+  return "<p class=\"headline\">" + escaped(headline(runs)) + "</p>\n" +
+         (note.empty() ? "" : "<p>" + escaped(note) + "</p>\n");
 }
 
 std::string summary(const Runs& runs) {
@@ -124,8 +136,10 @@ constexpr const char* kSmoothed =
     "least ten. The faint line is the logged loss.</p>\n";
 
 std::string training_section(const Runs& runs) {
-  const std::string figures = figures_of(training_charts(runs));
-  return section("Training", figures.empty() ? "" : kSmoothed + legend(runs) + grid_of(figures));
+  const auto [figures, constants] = drawn_charts(training_charts(runs));
+  return section("Training", figures.empty()
+                                 ? constants
+                                 : kSmoothed + legend(runs) + grid_of(figures) + constants);
 }
 
 /// A path with line-break opportunities after its dots.
@@ -216,10 +230,11 @@ std::string report_html(const std::vector<ReportedRun>& runs,
                         const std::vector<ConfigDifference>& differences) {
   std::string names;
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.name;
-  const std::string body = "<h1>" + escaped(names) + "</h1>\n" + facts_table(runs) + summary(runs) +
-                           perplexity_section(runs) + task_section(runs) + training_section(runs) +
-                           attention_section(runs) + mechanism_sections(runs) +
-                           differences_section(runs, differences) + samples_section(runs);
+  const std::string body = "<h1>" + escaped(names) + "</h1>\n" + headline_section(runs) +
+                           facts_table(runs) + summary(runs) + perplexity_section(runs) +
+                           task_section(runs) + training_section(runs) + attention_section(runs) +
+                           mechanism_sections(runs) + differences_section(runs, differences) +
+                           samples_section(runs);
   return html_page("report", names + " - bamtrain report", body);
 }
 

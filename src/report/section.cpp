@@ -55,12 +55,6 @@ std::string figure_of(const Chart& chart) {
   return has_points(chart) ? figure(chart.title, svg(chart)) : "";
 }
 
-std::string figures_of(const std::vector<NamedChart>& charts) {
-  std::string out;
-  for (const NamedChart& c : charts) out += figure_of(c.chart);
-  return out;
-}
-
 std::string chart_name(const std::string& title) {
   std::string out;
   bool apart = false;  // separate from the previous word

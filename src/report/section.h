@@ -29,8 +29,6 @@ std::string grid_of(const std::string& figures);
 bool has_points(const Chart& chart);
 /// A chart under its title; "" if it has no points.
 std::string figure_of(const Chart& chart);
-/// figure_of() of each chart, concatenated.
-std::string figures_of(const std::vector<NamedChart>& charts);
 /// "bam-layers-0-to-3": words of letters and digits, ASCII letters in lower case.
 std::string chart_name(const std::string& title);
 /// Tables next to a figure on a wide page, else below it; either may be "".

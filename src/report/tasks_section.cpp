@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/metric.h"
+#include "report/constants.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
@@ -169,7 +170,9 @@ std::string task_section(const Runs& runs) {
   const std::vector<const TaskNumbers*> numbers = all_numbers(runs);
   std::string out;
   for (const TaskNumbers* n : numbers) {
-    out += beside(figure_of(task_chart(runs, *n)), task_table(runs, *n));
+    const DrawnCharts drawn = drawn_charts({{"", task_chart(runs, *n)}});
+    const std::string numbers_by_length = task_table(runs, *n);
+    out += beside(drawn.figures, numbers_by_length.empty() ? drawn.constants : numbers_by_length);
   }
   out += file_tables(runs, numbers) + maps(runs);
   if (!out.empty()) {

@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "core/error.h"
 #include "core/join.h"
 #include "core/metric.h"
+#include "record/progress.h"
+#include "report/constants.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
+#include "study/run_time.h"
 
 namespace bamtrain {
 
@@ -44,11 +49,12 @@ std::string group_table(const StudyTable& t, size_t g) {
       if (cell) {
         text = value_text(group.number, cell->sample.mean);
         if (cell->sample.standard_deviation) {
-          text += " \u00b1 " + value_text(group.number, *cell->sample.standard_deviation) + " (" +
+          text += "\u00a0\u00b1\u00a0" +
+                  value_text(group.number, *cell->sample.standard_deviation) + " (" +
                   value_text(group.number, cell->best) + ")";
         }
         text += fewer_text(row, *cell);
-        if (cell->p) text += fmt::format("<br>p {:.2g}", *cell->p);
+        if (cell->p) text += fmt::format("<br/>p\u00a0{:.2g}", *cell->p);
       }
       cells.push_back(text);
     }
@@ -57,7 +63,72 @@ std::string group_table(const StudyTable& t, size_t g) {
   return table(head, rows);
 }
 
+/// The address of a file or folder on a page in `folder`.
+std::string address_from(const std::string& folder, const std::string& to) {
+  namespace fs = std::filesystem;
+  const fs::path from = fs::absolute(folder).lexically_normal();
+  return url_path(fs::absolute(to).lexically_normal().lexically_relative(from).string());
+}
+
+const char* state_text(RunState::Kind kind) {
+  switch (kind) {
+    case RunState::Kind::done:
+      return "";
+    case RunState::Kind::diverged:
+      return "diverged";
+    case RunState::Kind::other:
+    case RunState::Kind::damaged:
+      return "failed";
+    case RunState::Kind::to_do:
+    case RunState::Kind::begun:
+      return "open";
+  }
+  return "";
+}
+
+/// The number of runs in each state, and their time.
+std::string runs_summary(const std::vector<PageRun>& runs) {
+  double seconds = 0;
+  int done = 0;
+  for (const PageRun& run : runs) {
+    seconds += run.seconds.value_or(0);
+    done += run.kind == RunState::Kind::done;
+  }
+  return fmt::format("<p>{} of {} runs done, <span class=\"time\">{}</span> of training.</p>\n",
+                     done, runs.size(), format_duration(seconds));
+}
+
+std::string runs_section(const std::vector<PageRun>& runs) {
+  std::string items;
+  for (const PageRun& run : runs) {
+    const std::string label = escaped(run.label), state = state_text(run.kind);
+    items += "<li>" +
+             (run.address.empty() ? label : "<a href=\"" + run.address + "\">" + label + "</a>") +
+             (state.empty() ? "" : " <em>" + state + "</em>");
+    if (run.seconds) items += " <span class=\"time\">" + format_duration(*run.seconds) + "</span>";
+    items += "</li>\n";
+  }
+  return section("Runs", items.empty() ? "" : "<ul class=\"runs\">\n" + items + "</ul>\n");
+}
+
 }  // namespace
+
+std::vector<PageRun> page_runs(const Study& study, const std::vector<StudyRun>& runs,
+                               const StudyTable& t) {
+  require(t.kinds.size() == runs.size(), "the table of these runs");
+  std::vector<PageRun> out;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    PageRun run = {runs[i].label, "", seconds_of(runs[i]), t.kinds[i]};
+    const std::string report = runs[i].folder + "/report.html";
+    std::error_code ignored;
+    for (const std::string& to : {report, runs[i].folder}) {
+      if (!run.address.empty() || !std::filesystem::exists(to, ignored)) continue;
+      run.address = address_from(study.out_dir, to);
+    }
+    out.push_back(std::move(run));
+  }
+  return out;
+}
 
 Chart study_chart(const StudyTable& t, size_t g, const std::vector<int64_t>& trained) {
   const TableGroup& group = t.groups[g];
@@ -97,7 +168,8 @@ Chart study_chart(const StudyTable& t, size_t g, const std::vector<int64_t>& tra
   return chart;
 }
 
-std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained) {
+std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained,
+                       const std::vector<PageRun>& runs) {
   std::string body =
       "<h1>" + escaped(t.name) +
       "</h1>\n<p>Means over repeats; the band and \u00b1 are their standard deviation (n - 1), "
@@ -105,18 +177,30 @@ std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained)
   if (!t.reference.empty()) {
     body += " p: Welch's, against " + escaped(t.reference) + ".";
   }
-  body += "</p>\n";
+  body += "</p>\n" + runs_summary(runs);
   const auto list = [&body](const std::string& what, const std::vector<std::string>& labels) {
     if (!labels.empty()) body += "<p>" + what + ": " + escaped(join(labels, "; ")) + ".</p>\n";
   };
   list("Diverged", t.diverged);
   list(kAtEnds, t.at_ends);
+  // Tables without a chart stand next to each other.
+  std::string tables;
+  const auto end_tables = [&] {
+    if (!tables.empty()) body += "<div class=\"tables\">\n" + tables + "</div>\n";
+    tables.clear();
+  };
   for (size_t g = 0; g < t.groups.size(); ++g) {
-    const bool curve = t.groups[g].lengths.size() > 1;
-    const std::string picture = curve ? figure_of(study_chart(t, g, trained)) : "";
-    body += section(escaped(t.groups[g].name), beside(picture, group_table(t, g)));
+    const Chart chart = study_chart(t, g, trained);
+    const std::string title = escaped(t.groups[g].name);
+    if (t.groups[g].lengths.size() > 1 && !is_constant(chart)) {
+      end_tables();
+      body += section(title, beside(figure_of(chart), group_table(t, g)));
+    } else {
+      tables += "<section>\n" + section(title, group_table(t, g)) + "</section>\n";
+    }
   }
-  return html_page("study", t.name, body);
+  end_tables();
+  return html_page("study", t.name, body + runs_section(runs));
 }
 
 }  // namespace bamtrain

@@ -157,6 +157,7 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
     }
     if (state.kind == RunState::Kind::diverged) table.diverged.push_back(run.label);
   }
+  table.kinds = kinds;
   table.groups = groups_of(study, done);
   for (const std::string& label : labels) {
     TableRow row;

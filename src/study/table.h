@@ -46,6 +46,7 @@ struct StudyTable {
   std::vector<TableGroup> groups;
   std::vector<TableRow> rows;
   std::vector<TableRun> runs;         // the runs that are done
+  std::vector<RunState::Kind> kinds;  // of all runs of the study, in their order
   std::vector<std::string> diverged;  // labels
   std::vector<std::string> at_ends;   // "ROW: AXIS VALUE": chosen numbers at an end of their axis
 };

@@ -1,5 +1,7 @@
 // report.html of a training run, and `bamtrain report` as a user calls it.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -92,13 +94,24 @@ TEST_CASE("report compares runs on one page and plots them") {
   for (const char* caption :
        {"perplexity of windows of each length", "perplexity of each window's last 16 tokens",
         "loss, smoothed", "validation loss", "loss, smoothed, against wall time", "gradient norm",
-        "learning rate", "tokens per second", "entropy of attention, nats",
-        "nonzero keys of attention", "nonzero blocks of attention, %", "bam <&>: bam, layer 0",
+        "learning rate", "tokens per second", "entropy of attention, nats", "bam <&>: bam, layer 0",
         "bam <&>: bam, layer 1", "bam: theta_alpha against theta_beta",
         "ssmax: s of each head, by layer"}) {
     INFO(caption);
     CHECK(has_caption(html, caption));
   }
+  // Every key has weight under softmax.
+  CHECK_FALSE(has_caption(html, "nonzero keys of attention"));
+  CHECK_FALSE(has_caption(html, "nonzero blocks of attention, %"));
+  CHECK(html.find("Constant, so not drawn: nonzero keys of attention: ") != std::string::npos);
+  // No length is the training length of 64, so the headline has the losses of results.json.
+  const auto loss = [&](const std::string& name) {
+    const auto file = nlohmann::json::parse(read_text(t.w.path(name) + "/results.json"));
+    return fmt::format("{:.4f}", file["results"]["validation"]["loss"].get<double>());
+  };
+  CHECK(body.of_class("p", "headline")[0]->text == "bam <&>: validation loss " + loss("bam") +
+                                                       " at step 8; rope <&>: validation loss " +
+                                                       loss("rope"));
   // Exactly the keys that differ.
   const Xml* differences = body.all("table").back();
   std::vector<std::string> keys;

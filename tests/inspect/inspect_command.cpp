@@ -70,10 +70,23 @@ TEST_CASE("inspect writes a page and its numbers, the same ones each time") {
   CHECK(o.output.find("page " + output + ".html") != std::string::npos);
   const std::string page = read_text(output + ".html");
   CHECK(page.starts_with("<!DOCTYPE html>"));
-  size_t maps = 0;
-  for (size_t at = 0; (at = page.find("<figure class=\"map\">", at)) != std::string::npos; ++at)
-    ++maps;
-  CHECK(maps == static_cast<size_t>(2 * layers * heads));  // weights and biases
+  const auto count = [&page](const std::string& text) {
+    int64_t n = 0;
+    for (size_t at = 0; (at = page.find(text, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  CHECK(count("<figure class=\"map\">") == 2 * layers * heads);  // weights and biases
+  CHECK(count("<use href=\"#token-rows\"/>") == 2 * layers * heads);
+  CHECK(count("<text class=\"name end\"") == 40);  // once for all maps
+  // Weights, biases and the last query, by layer.
+  CHECK(count("<details open><summary>layer 0 ") == 3);
+  CHECK(count("<details><summary>layer ") == 3 * (layers - 1));
+  // A first query's only weight is 1 in every layer. Biases differ, so a switch changes their
+  // scale.
+  CHECK(count("<input type=\"checkbox\"") == 1);
+  CHECK(count("id=\"own-bias\"") == 1);
+  // Under softmax, query i has i + 1 keys.
+  CHECK(count("Constant, so not drawn: nonzero keys: 20.5.") == 1);
   for (const char* heading :
        {"Weights", "Centroids", "The last query", "Biases of this prompt",
         "Scales by the number of keys", "Depth", "bam: theta_alpha against theta_beta"}) {

@@ -23,6 +23,11 @@ TEST_CASE("text cannot leave its place in markup") {
   CHECK(escaped("").empty());
 }
 
+TEST_CASE("a path becomes an address") {
+  CHECK(url_path("../runs/a-1_b.c~/report.html") == "../runs/a-1_b.c~/report.html");
+  CHECK(url_path("a b#c?d%e:f\"<&'\xC3\xA4") == "a%20b%23c%3Fd%25e%3Af%22%3C%26%27%C3%A4");
+}
+
 TEST_CASE("a page is one file that needs nothing else") {
   const std::string html = html_page("report", "<a>", "<p>b</p>\n");
   CHECK(html.find("<title>&lt;a&gt;</title>") != std::string::npos);
