@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "core/with_commas.h"
 #include "data/tokenizer.h"
 #include "data_tools/progress.h"
 #include "data_tools/shard_folders.h"

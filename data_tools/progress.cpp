@@ -9,16 +9,9 @@
 #include "core/print_message.h"
 #include "core/short_number.h"
 #include "core/terminal.h"
+#include "core/with_commas.h"
 
 namespace bamtrain {
-
-std::string with_commas(int64_t n) {
-  std::string digits = std::to_string(n);
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
-  }
-  return digits;
-}
 
 std::string counted(int64_t n, const std::string& noun) {
   return with_commas(n) + " " + noun + (n == 1 ? "" : "s");

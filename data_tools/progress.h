@@ -52,9 +52,6 @@ struct InputPace {
   double seconds = 0;
 };
 
-/// "12,345,678".
-std::string with_commas(int64_t n);
-
 /// "1 document", "2,000 documents".
 std::string counted(int64_t n, const std::string& noun);
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/folder_lock.h"
 #include "core/print_message.h"
+#include "core/with_commas.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/progress.h"
 #include "data_tools/shard_folders.h"

@@ -16,6 +16,7 @@
 #include "core/print_message.h"
 #include "core/rng.h"
 #include "core/utf8.h"
+#include "core/with_commas.h"
 #include "data_tools/progress.h"
 
 namespace bamtrain {

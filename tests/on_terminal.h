@@ -16,8 +16,14 @@
 
 namespace bamtrain::testing {
 
+/// What a person types as soon as the terminal shows `marker`.
+struct Typed {
+  std::string marker, keys;
+};
+
 /// Everything that `child` prints, run in a process whose session has a terminal of that width.
-inline std::string on_terminal(int columns, const std::function<void()>& child) {
+inline std::string on_terminal(int columns, const std::function<void()>& child,
+                               const Typed& typed = {}) {
   winsize size = {};
   size.ws_row = 24;
   size.ws_col = static_cast<unsigned short>(columns);
@@ -30,10 +36,13 @@ inline std::string on_terminal(int columns, const std::function<void()>& child) 
     std::fflush(stdout);
     _exit(0);
   }
-  std::string text;
+  std::string text, keys = typed.keys;
   char piece[4096];
   for (ssize_t n; (n = ::read(terminal, piece, sizeof piece)) > 0;) {  // ends with an error
     text.append(piece, static_cast<size_t>(n));
+    if (keys.empty() || text.find(typed.marker) == std::string::npos) continue;
+    CHECK(::write(terminal, keys.data(), keys.size()) == std::ssize(keys));
+    keys.clear();
   }
   close(terminal);
   waitpid(process, nullptr, 0);
@@ -41,14 +50,16 @@ inline std::string on_terminal(int columns, const std::function<void()>& child) 
 }
 
 /// The same for a program.
-inline std::string on_terminal(int columns, const std::vector<std::string>& command) {
-  return on_terminal(columns, [&command] {
+inline std::string on_terminal(int columns, const std::vector<std::string>& command,
+                               const Typed& typed = {}) {
+  const auto child = [&command] {
     std::vector<char*> argv;
     for (const std::string& s : command) argv.push_back(const_cast<char*>(s.c_str()));
     argv.push_back(nullptr);
     execvp(argv[0], argv.data());
     _exit(127);
-  });
+  };
+  return on_terminal(columns, child, typed);
 }
 
 /// A terminal that re-wraps its lines when its width changes, as most do now. It knows what a live

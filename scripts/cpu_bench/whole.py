@@ -50,8 +50,8 @@ class Memory:
     def __init__(self, bench, words):
         out = bench.now.run(words + ["--dry-run"])
         table = re.search(r"^parameters\n((?:  .*\n)+)", out, re.MULTILINE)
-        self.parameters = sum(int(n) for n in re.findall(r" (\d+)$", table[1], re.MULTILINE)
-                              ) if table else 0
+        self.parameters = sum(int(n.replace(",", "")) for n in
+                              re.findall(r" ([\d,]+)$", table[1], re.MULTILINE)) if table else 0
         if not self.parameters:
             raise Failed("no parameters in the output of --dry-run")
         copy = bench.now.run(["bench/optimizer", "--runs", "1"])

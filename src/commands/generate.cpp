@@ -59,6 +59,12 @@ std::pair<std::string, std::string> read_prompt(const GenerateArguments& argumen
   return {open_text_file(path, "check the path").text(kMostInputBytes), path};
 }
 
+/// Of sample n, from 0. The first has the seed of the command, so that it is the same without the
+/// others. Seeds have 63 bits, as --seed takes them.
+uint64_t seed_of_sample(uint64_t seed, int64_t n) {
+  return n == 0 ? seed : Rng(seed, "generate.samples").bits(static_cast<uint64_t>(n)) >> 1;
+}
+
 void print_now(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
@@ -71,6 +77,11 @@ void print_now(const std::string& text) {
 
 int run_generate(const GenerateArguments& arguments) {
   check_stops(arguments.limits.stops);
+  if (arguments.samples > 1 && arguments.limits.sampling.temperature == 0) {
+    throw Error::fault(ExitCode::usage, "--samples",
+                       "greedy decoding (--temperature 0) writes the same text each time",
+                       "give a temperature above 0, or --samples 1");
+  }
   const auto [text, where] = read_prompt(arguments);
   const Checkpoint checkpoint = load_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
@@ -99,10 +110,20 @@ int run_generate(const GenerateArguments& arguments) {
   const Tensor master_weights = load_master_weights(checkpoint, layout, *backend, arena);
   model->commit(master_weights);
   const bool terminal = isatty(STDOUT_FILENO) != 0;
-  generate(
-      *model, tokenizer, start, prompt, arguments.limits, Rng(arguments.seed, "generate"),
-      [terminal](const std::string& text) { print_now(terminal ? replace_controls(text) : text); });
-  if (terminal) print_now("\n");
+  const auto show = [terminal](const std::string& part) {
+    print_now(terminal ? replace_controls(part) : part);
+  };
+  const bool several = arguments.samples > 1;
+  for (int64_t n = 0; n < arguments.samples; ++n) {
+    const uint64_t seed = seed_of_sample(arguments.seed, n);
+    if (several) {
+      print_now(fmt::format("{}=== sample {} of {}, --seed {} ===\n", n > 0 ? "\n" : "", n + 1,
+                            arguments.samples, seed));
+    }
+    if (arguments.echo.value_or(terminal)) show(text);
+    generate(*model, tokenizer, start, prompt, arguments.limits, Rng(seed, "generate"), show);
+    if (terminal || several) print_now("\n");
+  }
   return 0;
 }
 
@@ -110,10 +131,11 @@ Command generate_command(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
   CLI::App* options = app.add_subcommand("generate", "generate text from a prompt");
   options->footer(
-      "Prints the continuation without the prompt, in UTF-8. It ends after\n"
-      "--max-tokens, before --stop, or where the model ends the document.\n");
+      "Prints the continuation in UTF-8. It ends after --max-tokens, before --stop,\n"
+      "or where the model ends the document.\n");
   constexpr const char* kModel = "Model and prompt";
   constexpr const char* kSampling = "Sampling";
+  constexpr const char* kOutput = "Output";
   add_checkpoint(*options, arguments->checkpoint)->group(kModel);
   // A function, because an empty text is a valid value.
   CLI::Option* prompt =
@@ -152,11 +174,11 @@ Command generate_command(CLI::App& app) {
       ->group(kSampling);
   Sampling& s = arguments->limits.sampling;
   take_numbers(options->add_option("--temperature", s.temperature,
-                                   "logits are divided by it (default: 1); 0: greedy decoding"),
+                                   "logits are divided by it (default: 0.8); 0: greedy decoding"),
                "0 (greedy decoding) or a number above 0", [](double x) { return x >= 0; })
       ->group(kSampling);
   take_integers(options->add_option("--top-k", s.top_k,
-                                    "sample from the N most likely tokens; 0: all (default: 0)"),
+                                    "sample from the N most likely tokens; 0: all (default: 50)"),
                 0, INT32_MAX)
       ->group(kSampling);
   take_numbers(options->add_option("--top-p", s.top_p,
@@ -172,6 +194,16 @@ Command generate_command(CLI::App& app) {
   take_integers(options->add_option("--seed", arguments->seed, "random seed (default: 0)"), 0,
                 INT64_MAX)
       ->group(kSampling);
+  take_integers(options->add_option("--samples", arguments->samples,
+                                    "continuations to write, each below a line with the --seed "
+                                    "that writes it alone (default: 1)"),
+                1, GenerationLimits::kMostTokens)
+      ->group(kOutput);
+  options
+      ->add_flag_function(
+          "--echo,!--no-echo", [arguments](int64_t sign) { arguments->echo = sign > 0; },
+          "print the prompt first (default: on a terminal)")
+      ->group(kOutput);
   return {options, [arguments] { return run_generate(*arguments); }};
 }
 

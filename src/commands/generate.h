@@ -18,11 +18,14 @@ struct GenerateArguments {
   std::vector<std::string> overrides;  // of the prior and the scale
   std::optional<Precision> precision;  // not set: as the checkpoint's run
   DeviceKind device = DeviceKind::automatic;
+  std::optional<bool> echo;  // print the prompt first; not set: on a terminal
+  int64_t samples = 1;       // continuations, each with a seed of its own
   uint64_t seed = 0;
-  GenerationLimits limits;
+  GenerationLimits limits = {256, {0.8, 50, 1, 0}, {}};  // temperature 0.8, top-k 50
 };
 
-/// Prints the text while it is generated. Returns the exit code.
+/// Prints the text while it is generated; of several samples, each below a line with its seed.
+/// Returns the exit code.
 int run_generate(const GenerateArguments& arguments);
 
 }  // namespace bamtrain

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/reader.h"
+#include "core/with_commas.h"
 #include "model/parameters.h"
 #include "record/progress.h"
 #include "report/axis.h"
@@ -14,14 +15,11 @@ namespace bamtrain {
 
 namespace {
 
-/// "12,288".
-std::string count_text(int64_t n) { return number_text(static_cast<double>(n), 15); }
-
 std::string model_text(const ModelConfig& m) {
   std::string heads = fmt::format("{} heads", m.heads);
   if (m.kv_heads != m.heads) heads += fmt::format(" ({} of keys and values)", m.kv_heads);
-  return fmt::format("{} layers, width {}, {}, vocabulary {}", m.layers, count_text(m.width), heads,
-                     count_text(m.vocab));
+  return fmt::format("{} layers, width {}, {}, vocabulary {}", m.layers, with_commas(m.width),
+                     heads, with_commas(m.vocab));
 }
 
 /// "a, b", skipping empty parts.
@@ -36,7 +34,7 @@ std::string processes_text(const StartFacts& start) {
   const std::string threads = start.threads == 0   ? ""
                               : start.threads == 1 ? " of 1 thread"
                                                    : fmt::format(" of {} threads", start.threads);
-  return count_text(start.processes) + threads;
+  return with_commas(start.processes) + threads;
 }
 
 }  // namespace
@@ -61,15 +59,15 @@ std::vector<RunFact> run_facts(const RunConfig* config, const RunRecord& record)
     add("model", model_text(c.model));
     add("attention", fmt::format("{}, scale {}, normalizer {}", attention.prior.names(),
                                  attention.scale.name(), attention.normalizer.name()));
-    add("parameters", count_text(parameters));
+    add("parameters", with_commas(parameters));
     add("training",
-        fmt::format("{} steps of {} tokens, sequences of {}", count_text(c.train.steps),
-                    count_text(c.train.tokens_per_step), count_text(c.data.sequence_length)));
+        fmt::format("{} steps of {} tokens, sequences of {}", with_commas(c.train.steps),
+                    with_commas(c.train.tokens_per_step), with_commas(c.data.sequence_length)));
     add("optimizer", fmt::format("{}, lr {}, {}", resolved["optimizer"]["name"].get<std::string>(),
                                  number_text(c.optimizer.lr, 4),
                                  resolved["schedule"]["name"].get<std::string>()));
   } else if (parameters > 0) {
-    add("parameters", count_text(parameters));
+    add("parameters", with_commas(parameters));
   }
   add("precision", precision);
   add("hardware", joined({start.gpu.empty() ? start.processor : start.gpu, start.host}));

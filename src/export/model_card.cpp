@@ -12,18 +12,12 @@
 #include "core/input_file.h"
 #include "core/line_reader.h"
 #include "core/markdown.h"
+#include "core/with_commas.h"
 #include "record/perplexity_result.h"
 #include "record/run_data.h"
 
 namespace bamtrain {
 namespace {
-
-/// "1,234,567".
-std::string with_commas(int64_t n) {
-  std::string s = std::to_string(n);
-  for (size_t at = s.size(); at > 3; at -= 3) s.insert(at - 3, ",");
-  return s;
-}
 
 /// A plus-minus sign and a standard error; "" if it is missing or unknown.
 std::string error_text(const StandardError& error, int decimals) {

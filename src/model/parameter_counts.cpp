@@ -1,5 +1,7 @@
 #include "model/parameter_counts.h"
 
+#include "core/with_commas.h"
+
 namespace bamtrain {
 
 namespace {
@@ -46,9 +48,9 @@ int64_t count_parameters(const ParameterLayout& layout) {
 std::string describe_parameters(const ParameterLayout& layout) {
   std::string list;
   for (const auto& [part, count] : parameter_counts(layout)) {
-    list += (list.empty() ? "" : ", ") + part + " " + std::to_string(count);
+    list += (list.empty() ? "" : ", ") + part + " " + with_commas(count);
   }
-  return std::to_string(count_parameters(layout)) + " parameters: " + list;
+  return with_commas(count_parameters(layout)) + " parameters: " + list;
 }
 
 }  // namespace bamtrain

@@ -4,23 +4,37 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "core/short_number.h"
 #include "core/standard_output.h"
+#include "core/utf8.h"
+#include "core/with_commas.h"
+#include "record/progress_line.h"
 
 namespace bamtrain {
 
 namespace {
 constexpr double kSmoothing = 0.95;                      // weight of earlier steps
-constexpr double kLiveInterval = 0.2;                    // seconds between redraws
-constexpr double kPlainInterval = 10.0;                  // seconds between plain lines
 constexpr double kLeastShare = 0.05, kLargestShare = 1;  // range of plausible MFU
 
-double in_seconds(std::chrono::steady_clock::duration d) {
-  return std::chrono::duration<double>(d).count();
+/// "1.0e-3": an exponent without leading zeros.
+std::string short_exponent(double x) {
+  std::string text = fmt::format("{:.1e}", x);
+  const size_t digits = text.find('e') + 2;
+  while (digits + 1 < text.size() && text[digits] == '0') text.erase(digits, 1);
+  return text;
 }
+
+/// "38,012"; small rates have three digits.
+std::string rate_text(double rate) {
+  return rate < 99.95 ? short_number(rate) : with_commas(std::llround(rate));
+}
+
+std::string percent(double share) { return share > 0 ? fmt::format("{:.0f}%", 100 * share) : "-"; }
 
 }  // namespace
 
@@ -56,11 +70,15 @@ std::string progress_line(const ProgressState& s, size_t columns) {
       fmt::format(" loss {:.4f} ({:.4f})", s.result.loss, s.smoothed),
       fmt::format(fmt::runtime(s.result.norm < 1000 ? " |g| {:.2f}" : " |g| {:.1e}"),
                   s.result.norm),
-      fmt::format(" lr {:.1e}", s.result.lr),
+      " lr " + short_exponent(s.result.lr),
       s.total_seconds ? fmt::format(" total {}", format_duration(*s.total_seconds))
                       : fmt::format(" eta {}", format_duration(s.seconds_left)),
-      fmt::format(" {} tok/s", short_number(s.tokens_per_second))};
-  if (s.share > 0) parts.push_back(fmt::format(" ({:.0f}%)", 100 * s.share));
+      " " + rate_text(s.tokens_per_second) + " tok/s"};
+  if (s.datasheet_mfu > 0) {
+    parts.push_back(" " + percent(s.mfu) + "/" + percent(s.datasheet_mfu));
+  } else if (s.mfu > 0) {
+    parts.push_back(" " + percent(s.mfu));
+  }
   parts.push_back(fmt::format(" {:.1f}G", static_cast<double>(s.resident_bytes) / (1 << 30)));
   std::string line;
   for (const std::string& part : parts) {
@@ -70,16 +88,31 @@ std::string progress_line(const ProgressState& s, size_t columns) {
   return line;
 }
 
+std::string progress_legend(double measured, const DatasheetPeak& datasheet) {
+  std::string text =
+      "each line: step, loss (smoothed), |g| gradient norm, lr learning rate, eta time left,\n"
+      "tokens per second, MFU, GiB of memory of this process";
+  const auto tera = [](double flops) { return fmt::format("{:.4g} TFLOP/s", flops / 1e12); };
+  if (measured > 0) {
+    text += "\nMFU: % of the matmul peak measured here, " + tera(measured) + " so far";
+  }
+  if (datasheet.flops > 0) {
+    text += fmt::format("{}% of {}'s datasheet, {}", measured > 0 ? " / " : "\nMFU: - / ",
+                        datasheet.gpu, tera(datasheet.flops));
+  }
+  return text;
+}
+
 Progress::Progress(int64_t first_step, int64_t steps, double flops_per_token, bool quiet,
-                   double seconds_before)
+                   double seconds_before, LinePace::Now now)
     : first_step_(first_step),
       steps_(steps),
       flops_per_token_(flops_per_token),
       seconds_before_(seconds_before),
       quiet_(quiet),
       terminal_(STDOUT_FILENO),
-      start_(Clock::now()),
-      last_print_(start_ - std::chrono::hours(1)) {}
+      pace_(terminal_.live(), std::move(now)),
+      start_(pace_.now()) {}
 
 Progress::~Progress() {
   if (live_ == 0) return;
@@ -89,7 +122,7 @@ Progress::~Progress() {
 
 double Progress::total_seconds() const { return seconds_before_ + seconds(); }
 
-double Progress::seconds() const { return in_seconds(Clock::now() - start_); }
+double Progress::seconds() const { return in_seconds(pace_.now() - start_); }
 
 double Progress::tokens_per_second() const {
   const double elapsed = seconds();
@@ -103,12 +136,20 @@ double Progress::mfu() const {
   return plausible_mfu(tokens_per_second() * flops_per_token_ / peak_matmul_);
 }
 
+/// A share below 5 % is small, but of a known peak.
+double Progress::datasheet_mfu() const {
+  if (!(datasheet_.flops > 0)) return 0;
+  const double share = tokens_per_second() * flops_per_token_ / datasheet_.flops;
+  return share <= 1 ? share : 0;
+}
+
 ProgressState Progress::state(const StepResult& s) const {
   const double rate = tokens_per_second();
   const double of_step =
       static_cast<double>(tokens_) / static_cast<double>(std::max<int64_t>(done_, 1));
   const double left = static_cast<double>(steps_ - s.step) * of_step;
-  return {s,           steps_, smoothed_, rate, mfu(), resident_bytes(), rate > 0 ? left / rate : 0,
+  return {s,           steps_,          smoothed_,        rate,
+          mfu(),       datasheet_mfu(), resident_bytes(), rate > 0 ? left / rate : 0,
           std::nullopt};
 }
 
@@ -124,10 +165,18 @@ void Progress::steps(std::span<const StepResult> ended) {
   done_ = s.step - first_step_;
   if (quiet_) return;
   if (s.step == steps_ && !terminal_.live()) return;  // finish() prints it
-  const auto now = Clock::now();
-  if (in_seconds(now - last_print_) < (terminal_.live() ? kLiveInterval : kPlainInterval)) return;
-  last_print_ = now;
-  print_line(state(s));
+  if (pace_.take()) print_state(state(s));
+}
+
+std::function<void(double)> Progress::evaluation(const std::string& what) {
+  // Without steps before it, a short evaluation adds no line to a log.
+  if (!last_ && !terminal_.live()) pace_.printed();
+  return [this, what, begin = pace_.now()](double share) {
+    if (quiet_ || !pace_.take()) return;
+    const std::string line = printable(share_line(what, share, in_seconds(pace_.now() - begin)));
+    const bool fits = !terminal_.live() || line.size() < terminal_.columns();
+    print_line(fits ? line : line.substr(0, utf8_boundary_before(line, terminal_.columns() - 1)));
+  };
 }
 
 /// The cursor is after the live line. If the terminal has become narrower since, it has wrapped
@@ -138,14 +187,19 @@ std::string Progress::erasure() const {
   return "\r" + (rows_above > 0 ? fmt::format("\033[{}A", rows_above) : "") + "\033[J";
 }
 
-void Progress::print_line(const ProgressState& s) {
-  if (terminal_.live()) {
-    const std::string line = progress_line(s, terminal_.columns());
-    print_status_unescaped(erasure() + line);
-    live_ = line.size();
-  } else {
-    print_status(progress_line(s, std::string::npos) + "\n");
+void Progress::print_state(const ProgressState& s) {
+  if (!explained_) note(progress_legend(peak_matmul_, datasheet_));
+  explained_ = true;
+  print_line(progress_line(s, terminal_.live() ? terminal_.columns() : std::string::npos));
+}
+
+void Progress::print_line(const std::string& line) {
+  if (!terminal_.live()) {
+    print_status(line + "\n");
+    return;
   }
+  print_status_unescaped(erasure() + line);
+  live_ = line.size();
 }
 
 void Progress::note(const std::string& text) {
@@ -158,7 +212,7 @@ void Progress::finish() {
   if (quiet_ || !last_) return;
   ProgressState s = state(*last_);
   s.total_seconds = total_seconds();
-  print_line(s);
+  print_state(s);
   if (live_ > 0) print_status("\n");
   live_ = 0;
 }

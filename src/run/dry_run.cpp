@@ -10,6 +10,7 @@
 #include "core/checked.h"
 #include "core/durable_file.h"
 #include "core/utf8.h"
+#include "core/with_commas.h"
 #include "eval/perplexity.h"
 #include "model/parameter_counts.h"
 #include "record/progress.h"
@@ -89,7 +90,8 @@ void print_training_data(const Sequences& data, int64_t windows) {
   for (size_t i = 0; i < sources.size(); ++i) {
     const ShardSet& shards = *sources[i].shards;
     const std::string label = weights.size() > 1 ? printable(shards.source()) : "training";
-    fmt::print("  {:<28} {:>12} tokens in {} shards", label, shards.tokens(), shards.size());
+    fmt::print("  {:<28} {:>12} tokens in {} shards", label, with_commas(shards.tokens()),
+               shards.size());
     if (weights.size() > 1) fmt::print(", {:.4g} % of the windows", 100 * shares[i]);
     const double epochs = static_cast<double>(windows) * shares[i] /
                           static_cast<double>(data.shards()->windows_per_epoch(i));
@@ -121,8 +123,8 @@ void print_documents(const std::vector<Source>& sources, std::optional<int64_t> 
     const bool told = m && m->document_start && std::ssize(m->shards) == shards.size();
     const bool all = told || shards.tokens() <= kSearchedTokens;
     fmt::print("  {:<28} {:>12} begin with id {}{}{}\n", "documents",
-               told ? m->documents : shards.count(*start, kSearchedTokens), *start,
-               all ? "" : fmt::format(", in the first {} tokens", kSearchedTokens),
+               with_commas(told ? m->documents : shards.count(*start, kSearchedTokens)), *start,
+               all ? "" : fmt::format(", in the first {} tokens", with_commas(kSearchedTokens)),
                sources.size() > 1 ? ", of " + printable(shards.source()) : "");
   }
 }
@@ -186,10 +188,10 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   });
   fmt::print("parameters\n");
   for (const auto& [part, count] : parameter_counts(layout)) {
-    fmt::print("  {:<28} {:>12}\n", part, count);
+    fmt::print("  {:<28} {:>12}\n", part, with_commas(count));
   }
   fmt::print("a step\n");
-  fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);
+  fmt::print("  {:<28} {:>12}\n", "tokens", with_commas(c.train.tokens_per_step));
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
              trainer.groups());
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);

@@ -1,5 +1,6 @@
 #include "run/signals.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -20,7 +21,11 @@ constexpr std::string_view kEarly =
 
 enum class Obey { before_steps, noted, after_steps };
 std::atomic<Obey> g_obey = Obey::before_steps;
-std::atomic<bool> g_stop = false;
+// The step after which a noted signal stops the run, and in the lowest bit whether one was noted.
+// One number, so that the message names the step at which the run really stops.
+constexpr uint64_t kNoted = 1;
+std::atomic<uint64_t> g_stop = 0;
+std::atomic<bool> g_announced = false;
 bool g_interrupted = false;  // whether a SIGINT was noted; used only by the waiting thread
 
 sigset_t stop_signals() {
@@ -43,12 +48,24 @@ void die_of(int signal) {
   ::raise(signal);
 }
 
+/// Prints without waiting for a reader: the thread must go on to the next signal.
+void announce_stop(int64_t step) {
+  pollfd reader = {STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&reader, 1, 0) != 1 || (reader.revents & POLLOUT) == 0) return;
+  // A terminal shows ^C after the live line.
+  const std::string text = (isatty(STDERR_FILENO) ? "\n" : "") + stopping_message(step);
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
 void obey(int signal, bool announced) {
   const Obey how = g_obey;
   if (how == Obey::noted) {
     if (signal == SIGINT && g_interrupted) die_of(signal);
+    const uint64_t before = g_stop.fetch_or(kNoted);
+    if (signal == SIGINT && !g_interrupted && g_announced) {
+      announce_stop(static_cast<int64_t>(before >> 1));
+    }
     g_interrupted |= signal == SIGINT;
-    g_stop = true;
     return;
   }
   if (announced) {
@@ -73,11 +90,28 @@ void take_stop_signals() {
   }).detach();
 }
 
-void defer_stop_signals() { g_obey = Obey::noted; }
+void defer_stop_signals(int64_t next, bool announced) {
+  g_stop = static_cast<uint64_t>(next) << 1;
+  g_announced = announced;
+  g_obey = Obey::noted;
+}
+
+std::string stopping_message(int64_t step) {
+  const std::string work = step > 0 ? "step " + std::to_string(step) + ", then saving" : "the run";
+  return "bamtrain: finishing " + work + "; Ctrl-C again quits at once\n";
+}
 
 void end_at_stop_signals() { g_obey = Obey::after_steps; }
 
-bool stop_signalled() { return g_stop; }
+bool stop_signalled() { return (g_stop & kNoted) != 0; }
+
+bool stop_signalled_before(int64_t next) {
+  uint64_t before = g_stop;
+  while ((before & kNoted) == 0) {
+    if (g_stop.compare_exchange_weak(before, static_cast<uint64_t>(next) << 1)) return false;
+  }
+  return true;
+}
 
 bool take_trigger_file(const std::string& out_dir) {
   namespace fs = std::filesystem;

@@ -6,6 +6,7 @@
 // compute (its issue 4845), so a handler's frame would overwrite the heap. All threads block the
 // signals, and one thread waits for them.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,10 +20,15 @@ namespace bamtrain {
 /// failed write instead of a silent end.
 void take_stop_signals();
 
-/// From now on there is work to lose, so a signal is only noted for stop_signalled. A second SIGINT
-/// ends the process at once, as users expect; the steps since the last checkpoint are lost. Other
-/// signals before it do not count, since batch systems and users each send their own.
-void defer_stop_signals();
+/// From now on there is work to lose, so a signal is only noted for stop_signalled. If `announced`,
+/// as for the first process of a run, a SIGINT prints stopping_message at once. `next` is the step
+/// that it names until stop_signalled_before. A second SIGINT ends the process at once, as users
+/// expect; the steps since the last checkpoint are lost. Other signals before it do not count,
+/// since batch systems and users each send their own.
+void defer_stop_signals(int64_t next, bool announced);
+/// "bamtrain: finishing step 9, then saving; Ctrl-C again quits at once\n"; step 0: no step is
+/// left.
+std::string stopping_message(int64_t step);
 
 /// Nothing is left to save, but the run has not ended: signals end the process at once again.
 void end_at_stop_signals();
@@ -32,6 +38,9 @@ inline constexpr std::string_view kStoppedLate =
 
 /// Whether this process has noted a signal.
 bool stop_signalled();
+/// The same. If not, the run goes on with step `next`, and stops after it for a signal noted from
+/// now on.
+bool stop_signalled_before(int64_t next);
 
 /// Whether `out_dir` holds the trigger file, a regular file named "stop". Removes it. Leaves
 /// anything else of that name alone.

@@ -138,21 +138,20 @@ bool TaskMeasures::due(int64_t step) const {
                      [&](const TaskEvaluation& e) { return is_due(e, config_, step); });
 }
 
-ordered_json TaskMeasures::measure(const Trainer& trainer, Backend& beside, Communicator& comm,
-                                   int64_t step) const {
+ordered_json TaskMeasures::measure(
+    const Trainer& trainer, Backend& beside, Communicator& comm, int64_t step,
+    const std::function<TaskProgress(const std::string&)>& progress_of) const {
   ordered_json out = ordered_json::object();
   const ScoredModel model = this->model(beside, trainer.master_weights());
-  const ProgressLine line(comm.rank() == 0);
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (!is_due(config_.eval.tasks[i], config_, step)) continue;
     for (const Part& part : parts_of_entry(i)) {
       ordered_json row =
-          part.score(model, TaskSet::select, share_of(comm), line.progress(part.result));
+          part.score(model, TaskSet::select, share_of(comm), progress_of(part.result));
       row.erase("answers");  // one per line of a file; results.json has them
       out[part.result] = std::move(row);
     }
   }
-  line.clear();
   return out;
 }
 

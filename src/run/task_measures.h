@@ -27,10 +27,12 @@ class TaskMeasures {
   bool due(int64_t step) const;
 
   /// Measures the entries that are due, on sequences drawn for this: {"copy@64": as score_task,
-  /// ...}. `beside` is a backend on the trainer's device other than the trainer's own. Collective;
-  /// the result is the same on all processes.
-  nlohmann::ordered_json measure(const Trainer& trainer, Backend& beside, Communicator& comm,
-                                 int64_t step) const;
+  /// ...}. `beside` is a backend on the trainer's device other than the trainer's own.
+  /// `progress_of` makes the callback of a result that begins. Collective; the result is the same
+  /// on all processes.
+  nlohmann::ordered_json measure(
+      const Trainer& trainer, Backend& beside, Communicator& comm, int64_t step,
+      const std::function<TaskProgress(const std::string& result)>& progress_of) const;
 
   /// Measures all entries with the checkpoint in `folder`, which rank 0 reads. Skips what `results`
   /// (rank 0's) already has for these weights. Each result is on disk before the next one begins.

@@ -20,6 +20,7 @@
 #include "record/run_tokenizer.h"
 #include "record/validation_values.h"
 #include "run/agreement.h"
+#include "run/datasheet_peak.h"
 #include "run/peak_matmul.h"
 #include "run/resume.h"
 #include "run/saves.h"
@@ -106,9 +107,9 @@ bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progres
   return true;
 }
 
-/// Whether any process was asked to stop. The trigger file counts once.
-bool stop_requested(Communicator& comm, const std::string& out_dir) {
-  bool stop = stop_signalled();
+/// Whether any process was asked to stop before step `next`. The trigger file counts once.
+bool stop_requested(Communicator& comm, const std::string& out_dir, int64_t next) {
+  bool stop = stop_signalled_before(next);
   if (comm.rank() == 0) stop |= take_trigger_file(out_dir);
   return comm.any(stop);
 }
@@ -199,7 +200,7 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   if (step != end) {
     read_master_weights(run.config.out_dir + "/" + checkpoint_name(step), comm, trainer);
   }
-  const std::optional<Validation> pass = trainer.validate(comm);
+  const std::optional<Validation> pass = trainer.validate(comm, progress.evaluation("validation"));
   if (!pass) return;
   require_finite(pass->loss, step, saves, comm);
   nlohmann::ordered_json line = {{"step", step}};
@@ -250,8 +251,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 0, !first_rank);
-  if (const std::string names = different_names(comm, backend.name()); !names.empty()) {
-    notes.note("warning: the processes compute on different devices: " + names +
+  const std::string devices = different_names(comm, backend.name());  // empty: all the same
+  if (!devices.empty()) {
+    notes.note("warning: the processes compute on different devices: " + devices +
                "; the slowest sets the pace, and results differ from runs on one kind of device");
   }
   TrainResult result;
@@ -265,7 +267,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);
   // Nothing has been written yet. A signal noted by one rank stops all of them here. One that ends
   // a rank keeps the others from passing.
-  defer_stop_signals();
+  defer_stop_signals(resumed < end ? resumed + 1 : 0, first_rank);
   result.interrupted = comm.any(stop_signalled());
   if (result.interrupted) return result;
 
@@ -291,6 +293,10 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   });
   Progress progress(resumed, end, flops, !first_rank, seconds_before);
   progress.take_peak_matmul(rate);
+  if (const auto peak = datasheet_bf16_peak(run.gpu);
+      peak && c.train.precision == Precision::bf16 && devices.empty()) {
+    progress.set_datasheet_peak({run.gpu, *peak * comm.size()});
+  }
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
   std::optional<Saves> opened;
   run_on_all_ranks(comm, [&] { opened.emplace(run, beginning, result.lock.get(), warn); });
@@ -325,7 +331,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
     saved = false;
     result.step = done;
-    result.interrupted = !last && stop_requested(comm, c.out_dir);
+    result.interrupted = !last && stop_requested(comm, c.out_dir, done + 1);
     bool save_now = last || due || result.interrupted;
     // A device continues to work while nobody reads results.
     const bool read =
@@ -355,7 +361,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (logged) line["data_wait"] = data_wait.take_mean();
     bool seen = false;  // whether a loss of the current parameters was computed
     if (evaluate) {
-      if (const auto pass = trainer.validate(comm)) {
+      if (const auto pass = trainer.validate(
+              comm, progress.evaluation(fmt::format("step {} validation", done)))) {
         const ClusteredMean& loss = pass->loss;
         require_finite(loss, done, saves, comm);
         seen = true;
@@ -377,7 +384,10 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (of_tasks) {
       std::unique_ptr<Backend> beside;
       run_on_all_ranks(comm, [&] { beside = run.beside(); });
-      line["tasks"] = run.tasks->measure(trainer, *beside, comm, done);
+      line["tasks"] =
+          run.tasks->measure(trainer, *beside, comm, done, [&](const std::string& task) {
+            return progress.evaluation(fmt::format("step {} {}", done, task));
+          });
       tell_tasks(line["tasks"], done, progress);
     }
     if (const auto value = metric_of(line, c.checkpoint.best_metric)) {

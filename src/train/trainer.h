@@ -1,6 +1,7 @@
 #pragma once
 // The in-memory state of a run: all that a step reads and writes. Used by train() and dry_run().
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,8 +64,10 @@ class Trainer {
   void check_finite(int64_t step) const;
 
   /// A validation pass over eval.tokens; empty without a validation set. Does not change the
-  /// training state. Collective.
-  std::optional<Validation> validate(Communicator& comm);
+  /// training state. Calls progress(share) with the share of this process's sequences that are
+  /// done. Collective.
+  std::optional<Validation> validate(
+      Communicator& comm, const std::function<void(double share)>& progress = [](double) {});
 
   Backend& backend() const { return backend_; }
   const ParameterLayout& layout() const { return model_->parameters(); }

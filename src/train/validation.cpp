@@ -93,7 +93,8 @@ int64_t Trainer::attention_windows() const {
   return std::min(config_.eval.attention, validation_sequences());
 }
 
-std::optional<Validation> Trainer::validate(Communicator& comm) {
+std::optional<Validation> Trainer::validate(Communicator& comm,
+                                            const std::function<void(double)>& progress) {
   if (!validation_) return std::nullopt;
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const int64_t sequences = validation_sequences();
@@ -141,9 +142,11 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
           row(losses), row(targets_), task ? row(answers) : std::span<const int32_t>(),
           task ? task->terminator : kIgnoreIndex);
     }
-    if (looked_at_here == 0) continue;
-    std::copy_n(rows_of_heads.begin(), looked_at_here * numbers,
-                attention.begin() + first * numbers);
+    if (looked_at_here > 0) {
+      std::copy_n(rows_of_heads.begin(), looked_at_here * numbers,
+                  attention.begin() + first * numbers);
+    }
+    progress(static_cast<double>(batch + 1) / static_cast<double>(batches));
   }
   if (processes_ > 1) {
     comm.all_reduce_sum(&slots[0].loss, sequences * SequenceSums::kNumbers);

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "on_terminal.h"
 #include "train/trained_text.h"
 
 using namespace bamtrain;
@@ -191,6 +193,9 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
   refused({"--min-p", "-0.1"}, ExitCode::usage, "--min-p: expected a number from 0 to 1");
   refused({"--top-k", "-1"}, ExitCode::usage, "--top-k: expected an integer from 0 to");
   refused({"--max-tokens", "0"}, ExitCode::usage, "--max-tokens");
+  refused({"--samples", "0"}, ExitCode::usage, "--samples: expected an integer from 1 to");
+  refused({"--samples", "2", "--temperature", "0"}, ExitCode::usage,
+          "--samples: greedy decoding (--temperature 0) writes the same text each time");
   refused({"--stop", ""}, ExitCode::usage, "--stop: empty text; give text");
   refused({"--stop", "\xFF"}, ExitCode::usage, "--stop: not valid UTF-8; give text");
   refused({"--precision", "tf32"}, ExitCode::usage,
@@ -255,6 +260,71 @@ TEST_CASE("generate counts the model's weights to the memory of a text") {
   CHECK(more < 2 * mebibytes);
 }
 
+TEST_CASE("generate prints the prompt first on a terminal, elsewhere with --echo") {
+  const WritingText t;
+  const Words base = {"--prompt", "Her brother", "--max-tokens", "8", "--stop", "\n"};
+  const auto with = [&](const std::string& option) {
+    Words all = base;
+    all.push_back(option);
+    return all;
+  };
+  const std::string text = t.text_of(base);
+  CHECK(t.text_of(with("--no-echo")) == text);
+  CHECK(t.text_of(with("--echo")) == "Her brother" + text);
+  const std::string line = printable(text) + "\r\n";
+  CHECK(on_terminal(80, t.command(base)) == "Her brother" + line);
+  CHECK(on_terminal(80, t.command(with("--no-echo"))) == line);
+}
+
+TEST_CASE("each of several samples is the text of its seed, alone") {
+  const WritingText t;
+  const Words base = {"--prompt", "Her brother", "--max-tokens", "20", "--seed"};
+  const auto seeded = [&](const std::string& seed, const Words& more) {
+    Words all = base;
+    all.push_back(seed);
+    all.insert(all.end(), more.begin(), more.end());
+    return t.text_of(all);
+  };
+  const std::string three = seeded("5", {"--samples", "3"});
+  std::string expected;
+  std::set<std::string> seeds, texts;
+  for (int n = 1; n <= 3; ++n) {
+    const std::string head = "=== sample " + std::to_string(n) + " of 3, --seed ";
+    const size_t at = three.find(head);
+    INFO(three);
+    REQUIRE(at != std::string::npos);
+    const size_t digits = at + head.size();
+    const std::string seed = three.substr(digits, three.find(' ', digits) - digits);
+    seeds.insert(seed);
+    const std::string text = seeded(seed, {});
+    texts.insert(text);
+    expected += (n > 1 ? "\n" : "") + head + seed + " ===\n" + text + "\n";
+    if (n == 1) CHECK(seed == "5");
+  }
+  CHECK(three == expected);
+  CHECK(seeds.size() == 3);
+  CHECK(texts.size() == 3);
+  // More samples begin with the same ones.
+  const std::string first =
+      three.substr(three.find('\n'), three.find("\n\n===") - three.find('\n'));
+  CHECK(contains(seeded("5", {"--samples", "2"}), first));
+  CHECK(contains(seeded("5", {"--samples", "2", "--echo"}), " ===\nHer brother"));
+}
+
+TEST_CASE("generate samples at temperature 0.8 from 50 tokens by default") {
+  const WritingText t;
+  const Words base = {"--prompt", "Her brother", "--max-tokens", "40"};
+  const auto with = [&](const Words& more) {
+    Words all = base;
+    all.insert(all.end(), more.begin(), more.end());
+    return t.text_of(all);
+  };
+  const std::string text = with({});
+  CHECK(with({"--temperature", "0.8", "--top-k", "50"}) == text);
+  CHECK(with({"--temperature", "1"}) != text);
+  CHECK(with({"--top-k", "0"}) != text);
+}
+
 TEST_CASE("generate sends no controls to a terminal") {
   const WritingText t;
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
@@ -269,7 +339,8 @@ TEST_CASE("generate sends no controls to a terminal") {
   cfmakeraw(&as_is);
   REQUIRE(tcsetattr(other, TCSANOW, &as_is) == 0);
   // High temperature: bytes are about as likely as any other token.
-  const Words more = {"--prompt", "Her", "--max-tokens", "60", "--temperature", "50"};
+  const Words more = {"--prompt", "Her", "--max-tokens",  "60",
+                      "--top-k",  "0",   "--temperature", "50"};
   const std::string text = t.text_of(more);
   REQUIRE(replace_controls(text) != text);
   Words command = {"sh", "-c", "exec \"$@\" > " + name, "sh"};
@@ -281,7 +352,7 @@ TEST_CASE("generate sends no controls to a terminal") {
   REQUIRE(write(other, end.data(), 1) == 1);
   std::string shown;
   for (char c = 0; !shown.ends_with(end) && read(terminal, &c, 1) == 1;) shown += c;
-  CHECK(shown == replace_controls(text) + "\n" + end);
+  CHECK(shown == "Her" + replace_controls(text) + "\n" + end);
   close(other);
   close(terminal);
 }

@@ -21,8 +21,9 @@ TEST_CASE("the parts of a model have the parameters that one counts by hand") {
                                                           {"norms", 3 * 24},
                                                           {"prior", 3 * 4},
                                                           {"head", kEmbedding}});
-  CHECK(describe_parameters(ParameterLayout(c, 40)) ==
-        "4644 parameters: embedding 696, attention 1728, mlp 1440, norms 72, prior 12, head 696");
+  CHECK(
+      describe_parameters(ParameterLayout(c, 40)) ==
+      "4,644 parameters: embedding 696, attention 1,728, mlp 1,440, norms 72, prior 12, head 696");
 }
 
 TEST_CASE("biases count with their matrices, a tied head with the embedding, positions there too") {

@@ -21,8 +21,8 @@ double figure(const std::string& output, const std::string& label) {
   std::smatch match;
   const std::string literal = std::regex_replace(label, std::regex("\\+"), "\\+");
   INFO(label << " in\n" << output);
-  REQUIRE(std::regex_search(output, match, std::regex("\\n  " + literal + " +([0-9.e+]+)")));
-  return std::stod(match[1]);
+  REQUIRE(std::regex_search(output, match, std::regex("\\n  " + literal + " +([0-9.,e+]+)")));
+  return std::stod(std::regex_replace(match[1].str(), std::regex(","), ""));
 }
 
 Outcome dry_run(const std::string& config) {
@@ -192,14 +192,14 @@ TEST_CASE("--dry-run says how often the data are seen, and durations in years") 
   REQUIRE(o.code == 0);
   INFO(o.output);
   // 8 steps of 16 sequences.
-  CHECK(line(o.output, "training").find("40000 tokens in 1 shards, 0.205 epochs") !=
+  CHECK(line(o.output, "training").find("40,000 tokens in 1 shards, 0.205 epochs") !=
         std::string::npos);
   c["train"]["steps"] = 936000;
   c["train"]["stop_at"] = 0;
   o = dry_run(write_config(w, "run.json", c));
   INFO(o.output);
   REQUIRE(o.code == 0);
-  CHECK(line(o.output, "training").find("40000 tokens in 1 shards, 24000 epochs") !=
+  CHECK(line(o.output, "training").find("40,000 tokens in 1 shards, 24000 epochs") !=
         std::string::npos);
   c["train"]["steps"] = 1000000000000;
   o = dry_run(write_config(w, "run.json", c));

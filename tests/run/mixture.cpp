@@ -103,7 +103,7 @@ TEST_CASE("a dry run tells how often each source of a mixture is read") {
   REQUIRE(o.code == 0);
   // 8 steps of 16 windows; 46 windows of 64 + 1 tokens in 3,000.
   char text[100];
-  std::snprintf(text, sizeof text, "3000 tokens in 1 shards, 20 %% of the windows, %.3g epochs",
+  std::snprintf(text, sizeof text, "3,000 tokens in 1 shards, 20 %% of the windows, %.3g epochs",
                 8 * 16 * 0.2 / 46);
   CHECK(o.output.find(text) != std::string::npos);
 }

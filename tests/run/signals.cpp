@@ -6,11 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "catch.h"
+#include "checkpoint/checkpoint.h"
+#include "on_terminal.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -232,15 +235,69 @@ TEST_CASE("a second SIGINT ends the run at once, one after another signal does n
   INFO(o.output);
   CHECK(o.code == 85);
   std::filesystem::remove_all(w.path("out"));
-  o = run_and(
-      command, "\n1/100000 loss",
-      [](int process) {
-        kill(process, SIGINT);
-        usleep(20000);
-        kill(process, SIGINT);
-      },
-      threads(1));
+  const auto interrupt = [](int process) { kill(process, SIGINT); };
+  o = run_and(command,
+              {{"\n1/100000 loss", interrupt}, {"Ctrl-C again quits at once\n", interrupt}},
+              threads(1));
+  INFO(o.output);
   CHECK(o.code == 130);
+  CHECK(o.output.find("interrupted; checkpoint saved") == std::string::npos);
+}
+
+TEST_CASE("a SIGINT says at once at which step the run stops, other signals say nothing") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 1'000'000;
+  const std::string config = write_config(w, "run.json", c);
+  const auto number_after = [](const std::string& output, const std::string& text) {
+    const size_t at = output.find(text);
+    INFO(output);
+    REQUIRE(at != std::string::npos);
+    CHECK(output.find(text, at + 1) == std::string::npos);
+    return std::stoll(output.substr(at + text.size()));
+  };
+  const std::string announced = "\nbamtrain: finishing step ";
+  const auto send = [](int signal) { return [signal](int process) { kill(process, signal); }; };
+  Outcome o = run_and(bamtrain_command(config), "\n1/1000000 loss", send(SIGINT), threads(1));
+  CHECK(o.code == 85);
+  CHECK(o.output.find(", then saving; Ctrl-C again quits at once\n") != std::string::npos);
+  const auto step = number_after(o.output, announced);
+  CHECK(step >= 2);
+  CHECK(step == number_after(o.output, "interrupted; checkpoint saved at step "));
+  CHECK(std::filesystem::exists(w.path("out/" + checkpoint_name(step))));
+
+  std::filesystem::remove_all(w.path("out"));
+  o = run_and(bamtrain_command(config), "\n1/1000000 loss", send(SIGTERM), threads(1));
+  CHECK(o.code == 85);
+  CHECK(o.output.find("Ctrl-C") == std::string::npos);
+}
+
+TEST_CASE("after Ctrl-C on a terminal the announcement has a line of its own") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 1'000'000;
+  const std::string shown =
+      on_terminal(100,
+                  {"env", "TERM=xterm", "NO_COLOR=", "OMP_NUM_THREADS=1", bamtrain_program(),
+                   "--config", write_config(w, "run.json", c)},
+                  {"/1000000 loss", "\x03"});
+  Screen screen(100, 100);
+  screen.show(shown);
+  const std::vector<std::string>& lines = screen.lines();
+  INFO(shown);
+  const auto announced = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with("bamtrain: finishing step ");
+  });
+  REQUIRE(announced != lines.end());
+  CHECK((announced - 1)->find("/1000000 loss") != std::string::npos);
+  CHECK(announced->ends_with(", then saving; Ctrl-C again quits at once"));
+  CHECK((lines.end() - 2)->starts_with("interrupted; checkpoint saved at step "));
+}
+
+TEST_CASE("without a step left the announcement names none") {
+  CHECK(stopping_message(9) ==
+        "bamtrain: finishing step 9, then saving; Ctrl-C again quits at once\n");
+  CHECK(stopping_message(0) == "bamtrain: finishing the run; Ctrl-C again quits at once\n");
 }
 
 TEST_CASE("a reader that is gone from the start costs no run") {

@@ -90,18 +90,18 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-Outcome run_and(const std::vector<std::string>& command, const std::string& marker,
-                const std::function<void(int)>& action, const Environment& environment) {
+Outcome run_and(const std::vector<std::string>& command, const std::vector<Reaction>& reactions,
+                const Environment& environment) {
   const auto [child, output] = start(command, environment);
   Outcome outcome;
-  bool acted = false;
+  auto next = reactions.begin();
   char buffer[4096];
   ssize_t n = 0;
   while ((n = read(output, buffer, sizeof buffer)) > 0) {
     outcome.output.append(buffer, static_cast<size_t>(n));
-    if (!acted && outcome.output.find(marker) != std::string::npos) {
-      action(child);
-      acted = true;
+    for (; next != reactions.end() && outcome.output.find(next->first) != std::string::npos;
+         ++next) {
+      next->second(child);
     }
   }
   close(output);
@@ -109,9 +109,13 @@ Outcome run_and(const std::vector<std::string>& command, const std::string& mark
   return outcome;
 }
 
+Outcome run_and(const std::vector<std::string>& command, const std::string& marker,
+                const std::function<void(int)>& action, const Environment& environment) {
+  return run_and(command, std::vector<Reaction>{{marker, action}}, environment);
+}
+
 Outcome run(const std::vector<std::string>& command, const Environment& environment) {
-  return run_and(
-      command, "", [](int) {}, environment);
+  return run_and(command, std::vector<Reaction>{}, environment);
 }
 
 std::string bamtrain_program() {

@@ -43,6 +43,10 @@ Outcome run(const std::vector<std::string>& command, const Environment& environm
 /// waits for its end.
 Outcome run_and(const std::vector<std::string>& command, const std::string& marker,
                 const std::function<void(int)>& action, const Environment& environment = {});
+/// The same with several markers and actions, one after the other.
+using Reaction = std::pair<std::string, std::function<void(int)>>;
+Outcome run_and(const std::vector<std::string>& command, const std::vector<Reaction>& reactions,
+                const Environment& environment = {});
 
 /// The program under test; and mpirun in front of it, with one thread per process.
 std::string bamtrain_program();

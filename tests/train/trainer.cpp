@@ -95,6 +95,18 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
   CHECK(three.count == 192);
 }
 
+TEST_CASE("a validation pass tells the share of its windows that are done") {
+  const Workplace w;
+  RunConfig config = small_train_run(w);
+  config.data.val = w.path("val");
+  config.train.micro_batch = 2;
+  config.eval.tokens = 5 * config.data.sequence_length;
+  Training t(config);
+  std::vector<double> shares;
+  t.trainer.validate(*t.alone, [&shares](double share) { shares.push_back(share); });
+  CHECK(shares == std::vector<double>{1 / 3.0, 2 / 3.0, 1});
+}
+
 TEST_CASE("a validation loss is the mean over the windows of the pass, each alone") {
   const Workplace w;
   RunConfig config = small_train_run(w);
