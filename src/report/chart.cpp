@@ -84,6 +84,8 @@ class PageChartStyle : public ChartStyle {
         return "note middle";
       case Part::error:
         return "error " + style_class(style);
+      case Part::paired_error:
+        return "error paired " + style_class(style);
       case Part::band:
         return "band " + style_class(style);
     }
@@ -172,15 +174,17 @@ std::string values_of(const Series& s, const std::vector<Point>& points) {
   return out + "\"";
 }
 
-/// Error bars; clipped at the lower end of the axis.
-std::string error_bars(const Series& s, const Frame& frame) {
+/// Bars of these errors of the series; clipped at the axis' ends, which the series' own errors set.
+std::string error_bars(const Series& s, const std::vector<double>& errors, Part part,
+                       const Frame& frame) {
   std::string out;
-  for (size_t i = 0; i < std::min(s.errors.size(), s.points.size()); ++i) {
-    if (!std::isfinite(s.errors[i])) continue;
+  for (size_t i = 0; i < std::min(errors.size(), s.points.size()); ++i) {
+    if (!std::isfinite(errors[i])) continue;
     const Point& p = s.points[i];
-    const double low = std::max(p.y - s.errors[i], frame.axes.y.low);
-    out += line_of(frame.x(p.x), frame.y(low), frame.x(p.x), frame.y(p.y + s.errors[i]),
-                   frame.look.attributes(Part::error, s.style));
+    const double low = std::max(p.y - errors[i], frame.axes.y.low);
+    const double high = std::min(p.y + errors[i], frame.axes.y.high);
+    out += line_of(frame.x(p.x), frame.y(low), frame.x(p.x), frame.y(high),
+                   frame.look.attributes(part, s.style));
   }
   return out;
 }
@@ -226,7 +230,8 @@ std::string band(const Series& s, const Frame& frame, int columns) {
 
 std::string draw(const Series& s, const Frame& frame) {
   if (s.points.empty()) return "";
-  const std::string bars = error_bars(s, frame);
+  const std::string bars = error_bars(s, s.errors, Part::error, frame) +
+                           error_bars(s, s.paired_errors, Part::paired_error, frame);
   if (!s.line) {
     return bars + fmt::format("<g{}>\n", values_of(s, s.points)) + markers_of(s, frame) + "</g>\n";
   }

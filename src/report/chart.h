@@ -27,9 +27,10 @@ struct Series {
   bool line = true, markers = false;
   double strength = 1;  // opacity of the line
   std::vector<Point> points;
-  std::vector<std::string> notes;   // text of each marker; empty: coordinates
-  std::vector<double> errors = {};  // error bars, both sides; NaN: unknown; empty: no bars
-  std::vector<Span> spread = {};    // band around each point of a line; empty: no band
+  std::vector<std::string> notes;          // text of each marker; empty: coordinates
+  std::vector<double> errors = {};         // error bars, both sides; NaN: unknown; empty: no bars
+  std::vector<Span> spread = {};           // band around each point of a line; empty: no band
+  std::vector<double> paired_errors = {};  // thicker bars, as errors: of differences
 };
 
 /// A dashed vertical line.
@@ -45,13 +46,14 @@ struct Chart {
   std::vector<Series> series;
   std::vector<double> x_ticks;  // empty: round numbers
   std::vector<Mark> marks;
-  std::vector<Point> others;  // of charts with the same axes; the axes hold them too
-  bool from_zero = false;     // the y axis begins at 0
-  bool labels = false;        // names at the ends of lines
-  double y_floor = -1e300;    // lower limit of the y axis; lower values are clipped
-  std::string key = {};       // legend text if all series are of one run; empty: name
-  bool x_measured = false;    // x is measured too: no two runs share x values
-  bool of_losses = false;     // y is exp of a loss: means are taken of the losses
+  std::vector<Point> others;           // of charts with the same axes; the axes hold them too
+  bool from_zero = false;              // the y axis begins at 0
+  bool labels = false;                 // names at the ends of lines
+  double y_floor = -1e300;             // lower limit of the y axis; lower values are clipped
+  std::string key = {};                // legend text if all series are of one run; empty: name
+  bool x_measured = false;             // x is measured too: no two runs share x values
+  bool of_losses = false;              // y is exp of a loss: means are taken of the losses
+  std::vector<std::string> bars = {};  // what the error bars show, in lines of a figure
 };
 
 /// The chart's coordinates. A value is drawn at kChartLeft + share (right - kChartLeft) and at

@@ -18,6 +18,7 @@ enum class Part {
   note_end,
   note_middle,
   error,
+  paired_error,
   band
 };
 

@@ -87,6 +87,7 @@ Series mean_of(const std::vector<const Series*>& all, bool of_losses) {
   out.points.clear();
   out.notes.clear();
   out.errors.clear();
+  out.paired_errors.clear();
   const auto back = [&](double v) { return of_losses ? std::exp(v) : v; };
   const auto n = static_cast<double>(all.size());
   for (const auto& [x, of] : values) {
@@ -155,8 +156,16 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
     of.style = static_cast<int>(std::get<0>(role));
     if (all.size() > 1)
       of.name = fmt::format("{} ({} seeds){}", group.name, all.size(), std::get<1>(role));
+    if (groups[0].runs.size() > 1) of.paired_errors.clear();  // they are from its first seed
     if (!of.points.empty()) out.series.push_back(std::move(of));
   }
+  // Bars of differences have the second line of text.
+  const auto none_has = [&](const std::vector<double> Series::*errors) {
+    return std::all_of(out.series.begin(), out.series.end(),
+                       [&](const Series& s) { return (s.*errors).empty(); });
+  };
+  if (none_has(&Series::paired_errors)) out.bars.resize(std::min<size_t>(out.bars.size(), 1));
+  if (none_has(&Series::errors)) out.bars.clear();
   return out;
 }
 
