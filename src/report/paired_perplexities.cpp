@@ -35,9 +35,12 @@ PairedPerplexities::PairedPerplexities(const Runs& runs, Rows rows) {
     const auto& result = runs[n].record->perplexity;
     if (result && !((*result).*rows).empty()) evaluated.push_back(n);
   }
-  if (evaluated.size() > 1) return pair_runs(runs, rows);
   const bool by_length = rows == &PerplexityResult::windows || rows == &PerplexityResult::last;
-  if (evaluated.size() == 1 && runs.size() == 1 && by_length) pair_lengths(runs[0], rows);
+  if (evaluated.size() > 1) {
+    pair_runs(runs, rows);
+  } else if (evaluated.size() == 1 && runs.size() == 1 && by_length) {
+    pair_lengths(runs[0], rows);
+  }
 }
 
 const PerplexityDifference* PairedPerplexities::of(size_t run, const LengthPerplexity& row) const {
