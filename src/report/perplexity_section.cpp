@@ -132,11 +132,15 @@ const char* clusters_of(bool packed) {
 
 /// Explains the differences in the table's cells and what is bold.
 std::string differences_note(const Runs& runs, const PairedPerplexities& paired) {
+  const bool packed = std::any_of(runs.begin(), runs.end(), [](const ReportedRun& run) {
+    return run.record->perplexity && run.record->perplexity->packed;
+  });
   return fmt::format(
       "<p>The second line of a cell is the difference from {} on the same targets, \u00b1 its "
-      "standard error, paired by document; thick bars show this error. Bold: p &lt; {} (two-sided "
+      "standard error, paired by {}; thick bars show this error. Bold: p &lt; {} (two-sided "
       "t-test, corrected by Holm's method over the {}).</p>\n",
-      escaped(paired.baseline()), kSignificance, runs.size() > 1 ? "column" : "lengths");
+      escaped(paired.baseline()), packed ? "document, or stretch of packed text" : "document",
+      kSignificance, runs.size() > 1 ? "column" : "lengths");
 }
 
 Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {

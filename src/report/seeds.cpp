@@ -147,6 +147,7 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
   out.series.clear();
   std::set<Role> drawn;
   for (const Series& s : chart.series) {
+    const SeedGroup& first = groups[group_of.at(chart.series.front().style)];
     const Role role = role_of(s);
     const SeedGroup& group = groups[std::get<0>(role)];
     const std::vector<const Series*>& all = roles[role];
@@ -156,7 +157,7 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
     of.style = static_cast<int>(std::get<0>(role));
     if (all.size() > 1)
       of.name = fmt::format("{} ({} seeds){}", group.name, all.size(), std::get<1>(role));
-    if (groups[0].runs.size() > 1) of.paired_errors.clear();  // they are from its first seed
+    if (first.runs.size() > 1) of.paired_errors.clear();  // they are from its first seed
     if (!of.points.empty()) out.series.push_back(std::move(of));
   }
   // Bars of differences have the second line of text.

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.h"
-#include "train/support.h"
+#include "data/files.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;

@@ -103,7 +103,7 @@ TEST_CASE("runs of the same seed pair: the t-test of their differences") {
 TEST_CASE("runs of other data or another seed do not pair") {
   Fixture f({1, 2, 3}, "copy@9/accuracy");
   f.json["axes"][0]["values"]["rope, base 100"]["data.train"] = {{"task", "copy"},
-                                                                 {"length", {3, 8}}};
+                                                                 {"length", {4, 9}}};
   const Study study = read_study(write_study(f.w, f.json));
   const std::vector<StudyRun> runs = runs_of(study);
   const double values[] = {0.3, 0.5, 0.7, 0.32, 0.519, 0.721};
