@@ -30,8 +30,11 @@ struct Series {
   std::vector<std::string> notes;          // text of each marker; empty: coordinates
   std::vector<double> errors = {};         // error bars, both sides; NaN: unknown; empty: no bars
   std::vector<Span> spread = {};           // band around each point of a line; empty: no band
-  std::vector<double> paired_errors = {};  // thicker bars, as errors: of differences
+  std::vector<double> paired_errors = {};  // as errors: of differences from another series
 };
+
+/// Chart::bars of Series::errors.
+inline constexpr const char* kBarsOfValues = "bars: \u00b1 standard error over the evaluation text";
 
 /// A dashed vertical line.
 struct Mark {
@@ -46,14 +49,15 @@ struct Chart {
   std::vector<Series> series;
   std::vector<double> x_ticks;  // empty: round numbers
   std::vector<Mark> marks;
-  std::vector<Point> others;           // of charts with the same axes; the axes hold them too
-  bool from_zero = false;              // the y axis begins at 0
-  bool labels = false;                 // names at the ends of lines
-  double y_floor = -1e300;             // lower limit of the y axis; lower values are clipped
-  std::string key = {};                // legend text if all series are of one run; empty: name
-  bool x_measured = false;             // x is measured too: no two runs share x values
-  bool of_losses = false;              // y is exp of a loss: means are taken of the losses
-  std::vector<std::string> bars = {};  // what the error bars show, in lines of a figure
+  std::vector<Point> others;  // of charts with the same axes; the axes hold them too
+  bool from_zero = false;     // the y axis begins at 0
+  bool labels = false;        // names at the ends of lines
+  double y_floor = -1e300;    // lower limit of the y axis; lower values are clipped
+  std::string key = {};       // legend text if all series are of one run; empty: name
+  bool x_measured = false;    // x is measured too: no two runs share x values
+  bool of_losses = false;     // y is exp of a loss: means are taken of the losses
+  bool paired = false;        // error bars show paired_errors instead of errors
+  std::string bars = {};      // what the error bars show
 };
 
 /// The chart's coordinates. A value is drawn at kChartLeft + share (right - kChartLeft) and at

@@ -18,7 +18,6 @@ enum class Part {
   note_end,
   note_middle,
   error,
-  paired_error,
   band
 };
 

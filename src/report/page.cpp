@@ -54,7 +54,7 @@ line.grid { stroke: var(--rule); }
 line.axis { stroke: var(--soft); }
 line.mark { stroke: var(--soft); stroke-dasharray: 3 3; }
 line.cursor { stroke: var(--soft); stroke-width: 0.7; }
-line.error { stroke: var(--k); } line.paired { stroke-width: 3; }
+line.error { stroke: var(--k); }
 polygon.band { fill: var(--k); fill-opacity: 0.2; }
 polyline { fill: none; stroke-width: 1.7; stroke-linejoin: round; stroke-linecap: round; }
 .c0 { --k: var(--k0); } .c1 { --k: var(--k1); } .c2 { --k: var(--k2); } .c3 { --k: var(--k3); }

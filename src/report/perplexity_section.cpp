@@ -137,7 +137,7 @@ std::string differences_note(const Runs& runs, const PairedPerplexities& paired)
   });
   return fmt::format(
       "<p>The second line of a cell is the difference from {} on the same targets, \u00b1 its "
-      "standard error, paired by {}; thick bars show this error. Bold: p &lt; {} (two-sided "
+      "standard error, paired by {}; bars in charts show it. Bold: p &lt; {} (two-sided "
       "t-test, corrected by Holm's method over the {}).</p>\n",
       escaped(paired.baseline()), packed ? "document, or stretch of packed text" : "document",
       kSignificance, runs.size() > 1 ? "column" : "lengths");
@@ -154,14 +154,12 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   chart.x = protocol.by_position ? Spacing::linear : Spacing::logarithmic;
   chart.labels = runs.size() > 1;
   const PairedPerplexities paired(runs, protocol.rows);
-  bool packed = false;
   std::set<double> lengths, trained;
   for (size_t n = 0; n < runs.size(); ++n) {
     const Rows* rows = rows_of(runs[n], protocol);
     if (rows == nullptr) continue;
     Series s = series_of(runs[n], static_cast<int>(n), *rows, protocol, paired);
     if (s.points.empty()) continue;
-    packed |= runs[n].record->perplexity->packed;
     for (const Point& p : s.points) lengths.insert(p.x);
     const int64_t T = runs[n].record->perplexity->training_length;
     if (T > 0) trained.insert(static_cast<double>(T));
@@ -174,11 +172,11 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
     return std::any_of(chart.series.begin(), chart.series.end(),
                        [&](const Series& s) { return !(s.*errors).empty(); });
   };
-  if (any(&Series::errors)) {
-    chart.bars.push_back(fmt::format("bars: \u00b1 standard error over {}", clusters_of(packed)));
-  }
-  if (any(&Series::paired_errors)) {
-    chart.bars.push_back("thick: of the paired difference from " + paired.baseline());
+  chart.paired = any(&Series::paired_errors);
+  if (chart.paired) {
+    chart.bars = "bars: \u00b1 standard error of the difference from " + paired.baseline();
+  } else if (any(&Series::errors)) {
+    chart.bars = kBarsOfValues;
   }
   for (const double T : trained) chart.marks.push_back({T, "trained at " + number_text(T)});
   return chart;

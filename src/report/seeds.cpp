@@ -147,7 +147,6 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
   out.series.clear();
   std::set<Role> drawn;
   for (const Series& s : chart.series) {
-    const SeedGroup& first = groups[group_of.at(chart.series.front().style)];
     const Role role = role_of(s);
     const SeedGroup& group = groups[std::get<0>(role)];
     const std::vector<const Series*>& all = roles[role];
@@ -157,16 +156,16 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
     of.style = static_cast<int>(std::get<0>(role));
     if (all.size() > 1)
       of.name = fmt::format("{} ({} seeds){}", group.name, all.size(), std::get<1>(role));
-    if (first.runs.size() > 1) of.paired_errors.clear();  // they are from its first seed
     if (!of.points.empty()) out.series.push_back(std::move(of));
   }
-  // Bars of differences have the second line of text.
-  const auto none_has = [&](const std::vector<double> Series::*errors) {
-    return std::all_of(out.series.begin(), out.series.end(),
-                       [&](const Series& s) { return (s.*errors).empty(); });
-  };
-  if (none_has(&Series::paired_errors)) out.bars.resize(std::min<size_t>(out.bars.size(), 1));
-  if (none_has(&Series::errors)) out.bars.clear();
+  if (out.paired && groups[group_of.at(chart.series.front().style)].runs.size() > 1) {
+    out.paired = false;  // the differences are from its first seed
+    out.bars = kBarsOfValues;
+  }
+  const bool bars = std::any_of(out.series.begin(), out.series.end(), [&](const Series& s) {
+    return !(out.paired ? s.paired_errors : s.errors).empty();
+  });
+  if (!bars) out.bars.clear();
   return out;
 }
 

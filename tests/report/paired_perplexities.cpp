@@ -2,6 +2,7 @@
 
 #include "report/paired_perplexities.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "catch.h"
@@ -140,31 +141,33 @@ TEST_CASE("a page has differences below perplexities, and bold ones where p says
   CHECK(cells[3]->all("b").empty());
   CHECK(html.find("the difference from a &amp; b on the same targets") != std::string::npos);
   CHECK(html.find("p &lt; 0.05") != std::string::npos);
-  // Thick bars in the chart: of the second run's two points.
-  CHECK(body.all("figure")[0]->of_class("line", "paired").size() == 2);
+  // Bars in the chart: of the second run's two points. The values' own errors are in its data.
+  CHECK(body.all("figure")[0]->of_class("line", "error").size() == 2);
+  for (const Xml* line : body.all("figure")[0]->all("polyline")) {
+    const std::string& values = line->at("data-values");
+    CHECK(std::count(values.begin(), values.end(), ',') == 4);  // x, y and an error, twice
+  }
 }
 
 TEST_CASE("a figure says what its bars show") {
   TwoRuns t;
-  const auto texts = [&] {
-    std::vector<std::string> out;
+  const auto text = [&] {
     const Xml svg = parse_xml(figure_svg(chart_of(t.runs, "perplexity")));
-    for (const Xml* text : svg.all("text")) {
-      if (text->text.find("bars: ") == 0 || text->text.find("thick: ") == 0) {
-        out.push_back(text->text);
-      }
+    std::string out;
+    for (const Xml* each : svg.all("text")) {
+      if (each->text.starts_with("bars: ")) out += each->text;
     }
     return out;
   };
-  CHECK(texts() == std::vector<std::string>{"bars: \u00b1 standard error over documents",
-                                            "thick: of the paired difference from a & b"});
+  const std::string of_values = "bars: \u00b1 standard error over the evaluation text";
+  CHECK(text() == "bars: \u00b1 standard error of the difference from a & b");
   for (LengthPerplexity& row : t.b.perplexity->windows) row.targets = "u";
-  CHECK(texts() == std::vector<std::string>{"bars: \u00b1 standard error over documents"});
+  CHECK(text() == of_values);
   for (LengthPerplexity& row : t.b.perplexity->windows) row.targets = "t";
   // With several seeds of the first run, differences from one of them are not drawn.
   RunRecord second = t.a;
   t.runs.push_back({"a & b 2", "c", &second, std::nullopt, 0, {}, "recipe", 2});
   t.runs[0].recipe = "recipe";
   t.runs[0].seed = 1;
-  CHECK(texts() == std::vector<std::string>{"bars: \u00b1 standard error over documents"});
+  CHECK(text() == of_values);
 }
