@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/clustered_mean.h"
+#include "core/holm.h"
 #include "core/join.h"
+#include "core/paired_difference.h"
 
 namespace bamtrain {
 
@@ -30,6 +34,51 @@ int64_t longest_of(const ordered_json& result) {
     if (result.contains(protocol)) return result[protocol].back()["length"].get<int64_t>();
   }
   return result["bins"].back()["to"].get<int64_t>();
+}
+
+/// "  difference +1.230 ± 0.080 *" of a row; "" without a difference.
+std::string difference_of(const ordered_json& row) {
+  if (!row.contains("difference")) return "";
+  const ordered_json& d = row["difference"];
+  const auto number = [&](const char* key) {
+    const bool finite = d[key].is_number() && std::isfinite(d[key].get<double>());
+    return finite ? std::optional(d[key].get<double>()) : std::nullopt;
+  };
+  const std::optional<double> value = number("perplexity"), p = number("p_holm");
+  if (!value) return "";
+  const bool significant = p && *p < kSignificance;
+  return "  difference " + difference_text(*value, number("perplexity_error")) +
+         (significant ? " *" : "");
+}
+
+/// Explains the differences between lengths, or why there are none.
+void explain_differences(const ordered_json& result) {
+  const auto length = result["training_length"].get<int64_t>();
+  int64_t rows = 0, differences = 0;
+  bool trained = false;
+  for (const char* protocol : {"windows", "last"}) {
+    if (!result.contains(protocol) || result[protocol].size() < 2) continue;
+    for (const auto& row : result[protocol]) {
+      const bool of_trained = row["length"] == length;
+      trained |= of_trained;
+      rows += !of_trained;
+      differences += row.contains("difference");
+    }
+  }
+  if (rows == 0) return;
+  if (!trained) {
+    fmt::print("no differences between lengths: --lengths lacks the training length, {}\n", length);
+    return;
+  }
+  if (differences > 0) {
+    fmt::print(
+        "difference: from the perplexity at the training length, {}, on the same targets, paired "
+        "by {}; *: p < {} (two-sided t-test, Holm's correction over the lengths)\n",
+        length, is_packed(result) ? "stretch" : "document", kSignificance);
+  }
+  if (differences < rows) {
+    fmt::print("lengths without a difference score other targets: they are not comparable\n");
+  }
 }
 
 /// Explains what the printed errors include and what they do not.
@@ -63,10 +112,10 @@ void print_perplexity_row(const ordered_json& row, const std::string& place) {
       row.contains("bits_per_byte")
           ? fmt::format(", {:.4f} bits per byte", row["bits_per_byte"].get<double>())
           : "";
-  fmt::print("  {}  perplexity {:>9.3f}{}  loss {:.4f}{}  ({} tokens, {}{})\n", place,
+  fmt::print("  {}  perplexity {:>9.3f}{}  loss {:.4f}{}  ({} tokens, {}{}){}\n", place,
              row["perplexity"].get<double>(), error_text(row, "perplexity_error", 3),
              row["loss"].get<double>(), error_text(row, "loss_error", 4),
-             row["tokens"].get<int64_t>(), clusters_text(row), bits);
+             row["tokens"].get<int64_t>(), clusters_text(row), bits, difference_of(row));
 }
 
 /// "a, b" for a list, else the text of the value.
@@ -116,6 +165,7 @@ void print_perplexities(const ordered_json& result) {
     }
   }
   explain_errors(known, unknown, is_packed(result));
+  explain_differences(result);
 }
 
 void print_protocol(const ordered_json& settings) {

@@ -78,7 +78,7 @@ void add_perplexity(const std::string& file, Results* results) {
     if (!all.contains(protocol)) continue;
     for (const nlohmann::json& row : all[protocol]) {
       nlohmann::ordered_json numbers = row;
-      numbers.erase("length");
+      for (const char* key : {"length", "targets", "sums"}) numbers.erase(key);
       numbers["step"] = all["step"];
       results->set(result_at(protocol, row["length"].get<int64_t>()), std::move(numbers));
     }

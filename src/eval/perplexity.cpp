@@ -6,6 +6,8 @@
 
 #include "core/checked.h"
 #include "core/clustered_mean.h"
+#include "eval/paired_rows.h"
+#include "eval/scored_targets.h"
 #include "eval/window_reader.h"
 
 namespace bamtrain {
@@ -16,10 +18,10 @@ namespace {
 class Losses {
  public:
   Losses(const PerplexityRequest& request, size_t clusters)
-      : request_(request), clusters_(clusters) {}
+      : request_(request), targets_(clusters) {}
 
-  void add(const Window& w, int32_t target, double loss) {
-    clusters_[w.cluster].add(loss);
+  void add(const Window& w, int64_t position, int32_t target, double loss) {
+    targets_.add(w.cluster, w.begin + position + 1, target, loss);
     const std::vector<int64_t>& bytes = request_.token_bytes;
     if (static_cast<size_t>(target) >= bytes.size()) return;
     bytes_ += bytes[static_cast<size_t>(target)];
@@ -27,15 +29,16 @@ class Losses {
 
   /// Their row of a protocol's result.
   nlohmann::ordered_json result() const;
+  ScoredTargets& targets() { return targets_; }
 
  private:
   const PerplexityRequest& request_;
-  std::vector<Cluster> clusters_;
+  ScoredTargets targets_;
   int64_t bytes_ = 0;
 };
 
 nlohmann::ordered_json Losses::result() const {
-  const ClusteredMean m = clustered_mean(clusters_);
+  const ClusteredMean m = clustered_mean(targets_.clusters());
   const auto json = [](const std::optional<double>& x) {
     return x ? nlohmann::ordered_json(*x) : nlohmann::ordered_json();
   };
@@ -100,36 +103,39 @@ void read(const Pass& pass, const PerplexityRequest& r, WindowReader& reader,
   reader.read(pass.windows, progress, [&](size_t n, int64_t position, int32_t target, double loss) {
     const Window& w = pass.windows[n];
     if (n < pass.all) {
-      sums->all.add(w, target, loss);
+      sums->all.add(w, position, target, loss);
       if (!sums->bins.empty()) {
-        sums->bins[static_cast<size_t>(position / r.bin)].add(w, target, loss);
+        sums->bins[static_cast<size_t>(position / r.bin)].add(w, position, target, loss);
       }
       if (sums->positions) sums->positions->add(position, loss);
     }
     if (n < pass.last && position >= w.length - r.last_tokens_at(w.length)) {
-      sums->last.add(w, target, loss);
+      sums->last.add(w, position, target, loss);
     }
   });
 }
 
-void write_rows(const PerplexityRequest& r, size_t n, const Sums& sums,
+void write_rows(const PerplexityRequest& r, size_t n, Sums* sums, PairedRows* paired,
                 nlohmann::ordered_json* result) {
   const int64_t length = r.lengths[n];
-  const auto write = [&](const char* protocol, nlohmann::ordered_json row, const Losses& losses) {
-    row.update(losses.result());
-    (*result)[protocol].push_back(row);
+  const auto write = [&](const char* protocol, nlohmann::ordered_json row, Losses* losses) {
+    nlohmann::ordered_json& rows = (*result)[protocol];
+    row.update(losses->result());
+    rows.push_back(row);
+    ScoredTargets& targets = losses->targets();
+    paired->add(protocol, rows.size() - 1, targets.digest(), targets.clusters());
   };
   if (r.text == PerplexityText::short_documents) {
     const int64_t from = n > 0 ? r.lengths[n - 1] + 1 : 2;
-    return write("short", {{"from", from}, {"length", length}}, sums.all);
+    return write("short", {{"from", from}, {"length", length}}, &sums->all);
   }
-  if (r.asks_for("windows")) write("windows", {{"length", length}}, sums.all);
-  if (r.asks_for("last")) write("last", {{"length", length}}, sums.last);
-  for (size_t bin = 0; bin < sums.bins.size(); ++bin) {
+  if (r.asks_for("windows")) write("windows", {{"length", length}}, &sums->all);
+  if (r.asks_for("last")) write("last", {{"length", length}}, &sums->last);
+  for (size_t bin = 0; bin < sums->bins.size(); ++bin) {
     const int64_t from = static_cast<int64_t>(bin) * r.bin;
-    write("bins", {{"from", from}, {"to", std::min(length, from + r.bin)}}, sums.bins[bin]);
+    write("bins", {{"from", from}, {"to", std::min(length, from + r.bin)}}, &sums->bins[bin]);
   }
-  if (sums.positions) (*result)["positions"] = sums.positions->result();
+  if (sums->positions) (*result)["positions"] = sums->positions->result();
 }
 
 }  // namespace
@@ -162,6 +168,7 @@ nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int6
   }
   const bool is_short = request.text == PerplexityText::short_documents;
   if (!is_short) result["last_tokens"] = request.last_tokens_at(request.lengths.back());
+  PairedRows paired;
   for (size_t n = 0; n < request.lengths.size(); ++n) {
     const int64_t length = request.lengths[n];
     const std::vector<Pass> passes = text.passes(n);
@@ -172,8 +179,9 @@ nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int6
       read(
           pass, request, reader, [&](double share) { progress(pass.name, length, share); }, &sums);
     }
-    write_rows(request, n, sums, &result);
+    write_rows(request, n, &sums, &paired, &result);
   }
+  paired.write(training_length, &result);
   return result;
 }
 

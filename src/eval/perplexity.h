@@ -40,9 +40,9 @@ int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& l
 /// With token_bytes, each row has "bytes" of its targets and "bits_per_byte": the targets' total
 /// loss in bits, per byte. Errors are standard errors of sampling documents
 /// (core/clustered_mean.h); null if one document gave all targets. For packed text they are by
-/// stretch of the longest length, and rows have "stretches" instead of "documents". Positions are
-/// averaged over "step" of them, so that there are at most kMostPositions means. Errors as
-/// check_perplexity_request.
+/// stretch of the longest length, and rows have "stretches" instead of "documents". Rows also have
+/// what pairs them, see eval/paired_rows.h. Positions are averaged over "step" of them, so that
+/// there are at most kMostPositions means. Errors as check_perplexity_request.
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
                                                  const Tensor& master_weights,

@@ -1,9 +1,12 @@
 #include "record/perplexity_result.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/abbreviate.h"
 #include "core/input_file.h"
 #include "core/json_digest.h"
 
@@ -15,6 +18,7 @@ using nlohmann::json;
 
 constexpr const char* kOfResult = "evaluate again with bamtrain eval --output";
 constexpr int64_t kMostResultBytes = int64_t{64} << 20;
+constexpr int64_t kMostOfADocument = int64_t{1} << 36;  // so that no sum of counts overflows
 
 /// The member `key` of a row. Empty if it is missing or null, since JSON has no infinity.
 std::optional<double> number_in(const JsonObject& row, const char* key) {
@@ -22,8 +26,64 @@ std::optional<double> number_in(const JsonObject& row, const char* key) {
   return row.number(key);
 }
 
+/// The numbers of a text "32 64 32", which must be finite.
+template <class Number>
+std::vector<Number> numbers_in(const std::string& text, const JsonPlace& where) {
+  std::vector<Number> out;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    Number value = 0;
+    const auto [after, error] = std::from_chars(at, end, value);
+    const bool ended = after == end || *after == ' ';
+    if (error != std::errc() || !ended || !std::isfinite(static_cast<double>(value))) {
+      where.refuse("numbers separated by spaces", abbreviate(text));
+    }
+    out.push_back(value);
+    at = after == end ? end : after + 1;
+  }
+  return out;
+}
+
+/// Counts of a row's targets by document, by the digest of the targets.
+using TargetCounts = std::map<std::string, std::vector<int64_t>>;
+
+TargetCounts target_counts(const JsonObject& result) {
+  TargetCounts out;
+  if (!result.has("target_counts")) return out;
+  const JsonObject all = result.object("target_counts");
+  for (const auto& [targets, text] : all.value().items()) {
+    const JsonPlace place = all.where() / targets;
+    out[targets] = numbers_in<int64_t>(all.text(targets.c_str()), place);
+    for (const int64_t count : out[targets]) {
+      if (count >= 1 && count <= kMostOfADocument) continue;
+      place.refuse("counts from 1 to 2^36", std::to_string(count));
+    }
+  }
+  return out;
+}
+
+/// Reads what pairs the row with others: "targets" and "sums".
+void read_targets(const JsonObject& row, const TargetCounts& all, LengthPerplexity* at) {
+  if (!row.has("targets")) return;
+  at->targets = row.text("targets");
+  const auto counts = all.find(at->targets);
+  if (counts == all.end()) {
+    (row.where() / "targets").refuse("targets of target_counts", abbreviate(at->targets));
+  }
+  const JsonPlace place = row.where() / "sums";
+  const auto sums = numbers_in<double>(row.text("sums"), place);
+  if (sums.size() != counts->second.size() || sums.empty()) {
+    place.refuse("a sum for each of " + std::to_string(counts->second.size()) + " counts",
+                 std::to_string(sums.size()));
+  }
+  for (size_t c = 0; c < sums.size(); ++c) {
+    at->clusters.push_back({sums[c], counts->second[c]});
+  }
+}
+
 std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* protocol,
-                                        const char* key) {
+                                        const char* key, const TargetCounts& counts) {
   std::vector<LengthPerplexity> out;
   if (!result.has(protocol)) return out;
   for (const json& value : result.list(protocol)) {
@@ -43,7 +103,8 @@ std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* pr
     const bool none = row.has("perplexity") && value["perplexity"].is_null();
     at.perplexity = none ? INFINITY : row.number("perplexity");
     if (!(at.perplexity > 0)) row.where().refuse("perplexities above 0", value.dump());
-    out.push_back(at);
+    read_targets(row, counts, &at);
+    out.push_back(std::move(at));
   }
   return out;
 }
@@ -75,6 +136,12 @@ std::vector<LengthPerplexity> by_position(const JsonObject& result) {
 
 }  // namespace
 
+bool have_same_targets(const LengthPerplexity& a, const LengthPerplexity& b) {
+  return !a.targets.empty() && a.targets == b.targets &&
+         std::equal(a.clusters.begin(), a.clusters.end(), b.clusters.begin(), b.clusters.end(),
+                    [](const Cluster& x, const Cluster& y) { return x.count == y.count; });
+}
+
 json perplexity_json(const std::string& path) {
   const InputFile file(path, ExitCode::io, kOfResult);
   return parse_digested_json(file.text(kMostResultBytes), {path, ExitCode::io, kOfResult});
@@ -90,10 +157,11 @@ PerplexityResult read_perplexity(const json& value, const std::string& where) {
   out.training_length = result.count("training_length");
   out.data_fingerprint = result.text("data_fingerprint");
   if (result.has("documents")) out.documents = result.count("documents");
-  out.windows = by_length(result, "windows", "length");
-  out.last = by_length(result, "last", "length");
-  out.bins = by_length(result, "bins", "to");
-  out.short_documents = by_length(result, "short", "length");
+  const TargetCounts counts = target_counts(result);
+  out.windows = by_length(result, "windows", "length", counts);
+  out.last = by_length(result, "last", "length", counts);
+  out.bins = by_length(result, "bins", "to", counts);
+  out.short_documents = by_length(result, "short", "length", counts);
   out.positions = by_position(result);
   out.packed = result.has("text") && result.text("text") == "packed";
   if (!out.last.empty()) out.last_tokens = result.count("last_tokens");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clustered_mean.h"
 #include "record/run_lines.h"
 
 namespace bamtrain {
@@ -24,6 +25,11 @@ struct LengthPerplexity {
   double loss = NAN;                                   // NaN: missing or null
   StandardError loss_error = std::nullopt;
   int64_t tokens = 0;
+  /// Rows with equal `targets` (a SHA-256) score the same targets of the same documents. Their
+  /// `clusters` pair: the sums of the losses by document. Both are empty in older files, and in
+  /// results of very many documents.
+  std::string targets = {};
+  std::vector<Cluster> clusters = {};
 };
 
 struct PerplexityResult {
@@ -34,6 +40,9 @@ struct PerplexityResult {
   bool packed = false;    // errors are by text block, not by document
   int64_t documents = 0;  // number of documents in the data that were read; 0: packed text
 };
+
+/// Whether their clusters pair. False for results without sums by document.
+bool have_same_targets(const LengthPerplexity& a, const LengthPerplexity& b);
 
 /// Maximum number of columns or rows in a table of lengths.
 inline constexpr size_t kMostLengthTicks = 12;

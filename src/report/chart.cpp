@@ -172,14 +172,19 @@ std::string values_of(const Series& s, const std::vector<Point>& points) {
   return out + "\"";
 }
 
+/// What a series' error bars show.
+const std::vector<double>& drawn_errors(const Series& s, bool paired) {
+  return paired ? s.paired_errors : s.errors;
+}
+
 /// Error bars; clipped at the lower end of the axis.
-std::string error_bars(const Series& s, const Frame& frame) {
+std::string error_bars(const Series& s, const std::vector<double>& errors, const Frame& frame) {
   std::string out;
-  for (size_t i = 0; i < std::min(s.errors.size(), s.points.size()); ++i) {
-    if (!std::isfinite(s.errors[i])) continue;
+  for (size_t i = 0; i < std::min(errors.size(), s.points.size()); ++i) {
+    if (!std::isfinite(errors[i])) continue;
     const Point& p = s.points[i];
-    const double low = std::max(p.y - s.errors[i], frame.axes.y.low);
-    out += line_of(frame.x(p.x), frame.y(low), frame.x(p.x), frame.y(p.y + s.errors[i]),
+    const double low = std::max(p.y - errors[i], frame.axes.y.low);
+    out += line_of(frame.x(p.x), frame.y(low), frame.x(p.x), frame.y(p.y + errors[i]),
                    frame.look.attributes(Part::error, s.style));
   }
   return out;
@@ -224,9 +229,9 @@ std::string band(const Series& s, const Frame& frame, int columns) {
                      coordinates(low, frame));
 }
 
-std::string draw(const Series& s, const Frame& frame) {
+std::string draw(const Series& s, bool paired, const Frame& frame) {
   if (s.points.empty()) return "";
-  const std::string bars = error_bars(s, frame);
+  const std::string bars = error_bars(s, drawn_errors(s, paired), frame);
   if (!s.line) {
     return bars + fmt::format("<g{}>\n", values_of(s, s.points)) + markers_of(s, frame) + "</g>\n";
   }
@@ -294,9 +299,10 @@ ChartAxes axes_of(const Chart& chart) {
       y.push_back(high);
       if (low > 0 || chart.y == Spacing::linear) y.push_back(low);
     };
-    for (size_t i = 0; i < std::min(s.errors.size(), s.points.size()); ++i) {
-      if (!std::isfinite(s.errors[i])) continue;
-      add(s.points[i].y - s.errors[i], s.points[i].y + s.errors[i]);
+    const std::vector<double>& errors = drawn_errors(s, chart.paired);
+    for (size_t i = 0; i < std::min(errors.size(), s.points.size()); ++i) {
+      if (!std::isfinite(errors[i])) continue;
+      add(s.points[i].y - errors[i], s.points[i].y + errors[i]);
     }
     for (const Span& span : s.spread) add(span.low, span.high);
   }
@@ -319,7 +325,7 @@ std::string plot(const Chart& chart, const ChartStyle& look) {
         "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">\n",
         look.left, look.top, rounded(look.right - look.left), rounded(look.bottom - look.top));
   }
-  for (const Series& s : chart.series) out += draw(s, frame);
+  for (const Series& s : chart.series) out += draw(s, chart.paired, frame);
   if (cut) out += "</svg>\n";
   return out;
 }

@@ -27,10 +27,14 @@ struct Series {
   bool line = true, markers = false;
   double strength = 1;  // opacity of the line
   std::vector<Point> points;
-  std::vector<std::string> notes;   // text of each marker; empty: coordinates
-  std::vector<double> errors = {};  // error bars, both sides; NaN: unknown; empty: no bars
-  std::vector<Span> spread = {};    // band around each point of a line; empty: no band
+  std::vector<std::string> notes;          // text of each marker; empty: coordinates
+  std::vector<double> errors = {};         // error bars, both sides; NaN: unknown; empty: no bars
+  std::vector<Span> spread = {};           // band around each point of a line; empty: no band
+  std::vector<double> paired_errors = {};  // as errors: of differences from another series
 };
+
+/// Chart::bars of Series::errors.
+inline constexpr const char* kBarsOfValues = "bars: \u00b1 standard error over the evaluation text";
 
 /// A dashed vertical line.
 struct Mark {
@@ -52,6 +56,8 @@ struct Chart {
   std::string key = {};       // legend text if all series are of one run; empty: name
   bool x_measured = false;    // x is measured too: no two runs share x values
   bool of_losses = false;     // y is exp of a loss: means are taken of the losses
+  bool paired = false;        // error bars show paired_errors instead of errors
+  std::string bars = {};      // what the error bars show
 };
 
 /// The chart's coordinates. A value is drawn at kChartLeft + share (right - kChartLeft) and at

@@ -278,9 +278,17 @@ std::string figure_svg(const Chart& chart, double millimetres) {
   const bool told = keys.size() > 1 || !chart.key.empty() || (!keys.empty() && keys[0].band);
   const Legend legend = told ? legend_of(keys, look) : Legend();
   look.lower(legend.height);
-  const double height = rounded(look.x_title + 2.5);
+  std::string bars;
+  double end = look.x_title;
+  if (!chart.bars.empty()) {
+    end += kSmallText + look.drop;
+    bars = fmt::format("<text{} x=\"{}\" y=\"{}\">{}</text>\n",
+                       text_attributes("soft", kLight.soft, kSmallText, "start"), rounded(kEdge),
+                       rounded(end), escaped(fitting(chart.bars, kSmallText, width - 2 * kEdge)));
+  }
+  const double height = rounded(end + 2.5);
   const std::string& y_title = chart.y_title.empty() ? chart.title : chart.y_title;
-  std::string elements = legend.elements + plot(chart, look);
+  std::string elements = legend.elements + plot(chart, look) + bars;
   const double middle = rounded((look.top + look.bottom) / 2), x = kEdge + kText * 0.8;
   elements += fmt::format("<text{} transform=\"translate({} {}) rotate(-90)\">{}</text>\n",
                           text_attributes("ink", kLight.ink, kText, "middle"), x, middle,

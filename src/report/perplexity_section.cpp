@@ -6,8 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "core/holm.h"
 #include "report/markup.h"
 #include "report/page.h"
+#include "report/paired_perplexities.h"
 #include "report/section.h"
 #include "report/terminal_plot.h"
 
@@ -96,7 +98,14 @@ double place_of(const LengthPerplexity& p, const Protocol& protocol) {
   return protocol.ranges ? (static_cast<double>(p.from) + length) / 2 : length;
 }
 
-Series series_of(const ReportedRun& run, int style, const Rows& rows, const Protocol& protocol) {
+/// "+1.23 ± 0.08"; "" without a difference.
+std::string paired_text(const PerplexityDifference* d) {
+  if (d == nullptr || !std::isfinite(d->difference.value)) return "";
+  return difference_text(d->difference.value, d->difference.error, "\u00a0\u00b1\u00a0");
+}
+
+Series series_of(const ReportedRun& run, int style, const Rows& rows, const Protocol& protocol,
+                 const PairedPerplexities& paired) {
   Series s = {run.name, style, true, rows.size() <= kMostMarkers, 1, {}, {}};
   for (const LengthPerplexity& p : rows) {
     if (!std::isfinite(p.perplexity)) continue;
@@ -105,8 +114,33 @@ Series series_of(const ReportedRun& run, int style, const Rows& rows, const Prot
     s.notes.push_back(
         fmt::format("{}: {} at {}", s.name, perplexity_text(p), length_text(p, protocol)));
     s.errors.push_back(p.error.value_or(NAN));
+    const PerplexityDifference* const d = paired.of(static_cast<size_t>(style), p);
+    const std::string difference = paired_text(d);
+    if (!difference.empty()) s.notes.back() += ", " + difference + " from " + paired.baseline();
+    s.paired_errors.push_back(d == nullptr ? NAN : d->difference.error.value_or(NAN));
+  }
+  const auto known = [](double error) { return std::isfinite(error); };
+  for (std::vector<double>* errors : {&s.errors, &s.paired_errors}) {
+    if (std::none_of(errors->begin(), errors->end(), known)) errors->clear();
   }
   return s;
+}
+
+const char* clusters_of(bool packed) {
+  return packed ? "documents, or stretches of packed text" : "documents";
+}
+
+/// Explains the differences in the table's cells and what is bold.
+std::string differences_note(const Runs& runs, const PairedPerplexities& paired) {
+  const bool packed = std::any_of(runs.begin(), runs.end(), [](const ReportedRun& run) {
+    return run.record->perplexity && run.record->perplexity->packed;
+  });
+  return fmt::format(
+      "<p>The second line of a cell is the difference from {} on the same targets, \u00b1 its "
+      "standard error, paired by {}; bars in charts show it. Bold: p &lt; {} (two-sided "
+      "t-test, corrected by Holm's method over the {}).</p>\n",
+      escaped(paired.baseline()), packed ? "document, or stretch of packed text" : "document",
+      kSignificance, runs.size() > 1 ? "column" : "lengths");
 }
 
 Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
@@ -119,11 +153,12 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   // Bins have equal widths.
   chart.x = protocol.by_position ? Spacing::linear : Spacing::logarithmic;
   chart.labels = runs.size() > 1;
+  const PairedPerplexities paired(runs, protocol.rows);
   std::set<double> lengths, trained;
   for (size_t n = 0; n < runs.size(); ++n) {
     const Rows* rows = rows_of(runs[n], protocol);
     if (rows == nullptr) continue;
-    Series s = series_of(runs[n], static_cast<int>(n), *rows, protocol);
+    Series s = series_of(runs[n], static_cast<int>(n), *rows, protocol, paired);
     if (s.points.empty()) continue;
     for (const Point& p : s.points) lengths.insert(p.x);
     const int64_t T = runs[n].record->perplexity->training_length;
@@ -133,20 +168,31 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   if (!protocol.ranges && lengths.size() <= kMostLengthTicks) {
     chart.x_ticks.assign(lengths.begin(), lengths.end());
   }
+  const auto any = [&](const std::vector<double> Series::*errors) {
+    return std::any_of(chart.series.begin(), chart.series.end(),
+                       [&](const Series& s) { return !(s.*errors).empty(); });
+  };
+  chart.paired = any(&Series::paired_errors);
+  if (chart.paired) {
+    chart.bars = "bars: \u00b1 standard error of the difference from " + paired.baseline();
+  } else if (any(&Series::errors)) {
+    chart.bars = kBarsOfValues;
+  }
   for (const double T : trained) chart.marks.push_back({T, "trained at " + number_text(T)});
   return chart;
 }
 
-/// One column per length and one row per run; cells are `text` of a result, "" if it is missing.
+/// One column per length and one row per run; cells are `text` of a run and its result, "" if it is
+/// missing.
 template <class Text>
 std::string perplexity_table(const Runs& runs, const Protocol& protocol, const std::string& title,
                              Text&& text) {
   std::map<int64_t, std::string> lengths;
-  for (const ReportedRun& run : runs) {
-    const Rows* rows = rows_of(run, protocol);
+  for (size_t n = 0; n < runs.size(); ++n) {
+    const Rows* rows = rows_of(runs[n], protocol);
     if (rows == nullptr || rows->size() > kMostLengthTicks) continue;
     for (const LengthPerplexity& p : *rows) {
-      if (!text(p).empty()) lengths[p.length] = length_text(p, protocol);
+      if (!text(n, p).empty()) lengths[p.length] = length_text(p, protocol);
     }
   }
   if (lengths.empty() || lengths.size() > kMostLengthTicks) return "";
@@ -160,19 +206,26 @@ std::string perplexity_table(const Runs& runs, const Protocol& protocol, const s
     for (const auto& [length, words] : lengths) {
       const auto at = std::find_if(rows->begin(), rows->end(),
                                    [&, of = length](const auto& p) { return p.length == of; });
-      row.push_back(at == rows->end() ? "" : text(*at));
+      row.push_back(at == rows->end() ? "" : text(n, *at));
     }
     out.push_back(row);
   }
   return fmt::format("<h3>{}</h3>\n", escaped(title)) + table(head, out);
 }
 
-std::string perplexity_tables(const Runs& runs, const Protocol& protocol) {
+std::string perplexity_tables(const Runs& runs, const Protocol& protocol,
+                              const PairedPerplexities& paired) {
   const std::string title = perplexity_title(runs, protocol);
-  return perplexity_table(runs, protocol, title,
-                          [](const LengthPerplexity& p) { return perplexity_text(p); }) +
+  const auto cell = [&](size_t n, const LengthPerplexity& p) {
+    const PerplexityDifference* const d = paired.of(n, p);
+    std::string text = perplexity_text(p);
+    if (d != nullptr && d->is_significant()) text = "<b>" + text + "</b>";
+    const std::string difference = paired_text(d);
+    return difference.empty() ? text : text + "<br/>" + difference;
+  };
+  return perplexity_table(runs, protocol, title, cell) +
          perplexity_table(runs, protocol, "bits per byte of the same",
-                          [](const LengthPerplexity& p) {
+                          [](size_t /*run*/, const LengthPerplexity& p) {
                             return p.bits_per_byte ? fmt::format("{:.4f}", *p.bits_per_byte) : "";
                           });
 }
@@ -235,13 +288,17 @@ std::string incomparable_perplexities(const Runs& runs) {
 }
 
 std::string perplexity_section(const Runs& runs) {
-  std::string protocols, notes;
+  std::string protocols, notes, differences;
+  std::set<std::string> unpaired;
   bool errors = false, packed = false;
   for (const Protocol& protocol : kProtocols) {
     const auto rows = [&](const ReportedRun& run) { return rows_of(run, protocol); };
     if (!is_shown(runs, protocol)) continue;
-    protocols +=
-        beside(figure_of(perplexity_chart(runs, protocol)), perplexity_tables(runs, protocol));
+    const PairedPerplexities paired(runs, protocol.rows);
+    protocols += beside(figure_of(perplexity_chart(runs, protocol)),
+                        perplexity_tables(runs, protocol, paired));
+    if (!paired.empty()) differences = differences_note(runs, paired);
+    unpaired.insert(paired.notes().begin(), paired.notes().end());
     for (const ReportedRun& run : runs) {
       if (rows(run) == nullptr) continue;
       packed |= run.record->perplexity->packed;
@@ -261,9 +318,11 @@ std::string perplexity_section(const Runs& runs) {
   if (!different.empty()) {
     different[0] = 'T';
     notes += "<p>" + different + ".</p>\n";
+    unpaired.clear();
   }
-  if (errors)
-    protocols += errors_note(packed ? "documents, or stretches of packed text" : "documents");
+  if (errors) protocols += errors_note(clusters_of(packed));
+  protocols += differences;
+  for (const std::string& note : unpaired) protocols += "<p>" + escaped(note) + "</p>\n";
   return section("Perplexity against length", notes + protocols);
 }
 

@@ -87,6 +87,7 @@ Series mean_of(const std::vector<const Series*>& all, bool of_losses) {
   out.points.clear();
   out.notes.clear();
   out.errors.clear();
+  out.paired_errors.clear();
   const auto back = [&](double v) { return of_losses ? std::exp(v) : v; };
   const auto n = static_cast<double>(all.size());
   for (const auto& [x, of] : values) {
@@ -157,6 +158,14 @@ Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGro
       of.name = fmt::format("{} ({} seeds){}", group.name, all.size(), std::get<1>(role));
     if (!of.points.empty()) out.series.push_back(std::move(of));
   }
+  if (out.paired && groups[group_of.at(chart.series.front().style)].runs.size() > 1) {
+    out.paired = false;  // the differences are from its first seed
+    out.bars = kBarsOfValues;
+  }
+  const bool bars = std::any_of(out.series.begin(), out.series.end(), [&](const Series& s) {
+    return !(out.paired ? s.paired_errors : s.errors).empty();
+  });
+  if (!bars) out.bars.clear();
   return out;
 }
 

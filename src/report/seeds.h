@@ -24,7 +24,8 @@ std::vector<SeedGroup> seed_groups(const Runs& runs);
 /// the spread is their standard deviation (n - 1) to both sides. If chart.of_losses, both are
 /// computed on the losses, so a perplexity is exp(mean - deviation), exp(mean), exp(mean +
 /// deviation). Lines with a measured x and points without a line remain, in the group's style and
-/// name. Names state the number of seeds: "bam (3 seeds)". A faint line has no spread.
+/// name. Bars show differences from the first run only if it is alone in its group. Names state the
+/// number of seeds: "bam (3 seeds)". A faint line has no spread.
 Chart with_seeds(const Chart& chart, const Runs& runs, const std::vector<SeedGroup>& groups);
 
 }  // namespace bamtrain

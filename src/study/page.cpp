@@ -48,13 +48,20 @@ std::string group_table(const StudyTable& t, size_t g) {
       std::string text = "-";
       if (cell) {
         text = value_text(group.number, cell->sample.mean);
+        if (cell->paired && cell->paired->is_significant()) text = "<b>" + text + "</b>";
         if (cell->sample.standard_deviation) {
           text += "\u00a0\u00b1\u00a0" +
                   value_text(group.number, *cell->sample.standard_deviation) + " (" +
                   value_text(group.number, cell->best) + ")";
         }
         text += fewer_text(row, *cell);
-        if (cell->p) text += fmt::format("<br/>p\u00a0{:.2g}", *cell->p);
+        if (cell->paired) {
+          const PairedCell& paired = *cell->paired;
+          text += "<br/>" + paired_text(group.number, paired.difference, "\u00a0\u00b1\u00a0");
+          if (paired.p_holm) text += fmt::format(", p {:.2g}", *paired.p_holm);
+        } else if (cell->p) {
+          text += fmt::format("<br/>Welch's p {:.2g}", *cell->p);
+        }
       }
       cells.push_back(text);
     }
@@ -175,7 +182,9 @@ std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained,
       "</h1>\n<p>Means over repeats; the band and \u00b1 are their standard deviation (n - 1), "
       "in parentheses the best of them.";
   if (!t.reference.empty()) {
-    body += " p: Welch's, against " + escaped(t.reference) + ".";
+    body += " Below: the difference from " + escaped(t.reference) +
+            " and its p, paired by seed, or by document where there is one run; else Welch's p. " +
+            escaped(paired_meaning(t.reference)) + ".";
   }
   body += "</p>\n" + runs_summary(runs);
   const auto list = [&body](const std::string& what, const std::vector<std::string>& labels) {
@@ -183,6 +192,7 @@ std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained,
   };
   list("Diverged", t.diverged);
   list(kAtEnds, t.at_ends);
+  list(kUnpaired, t.unpaired);
   // Tables without a chart stand next to each other.
   std::string tables;
   const auto end_tables = [&] {

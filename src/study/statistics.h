@@ -21,7 +21,4 @@ SeedSample sample_of(std::span<const double> values);
 /// sample has a single value, or both have zero variance.
 std::optional<double> welch_p(const SeedSample& a, const SeedSample& b);
 
-/// P(|t| >= `t`) of Student's distribution with `freedom` > 0 degrees of freedom.
-double student_two_sided(double t, double freedom);
-
 }  // namespace bamtrain

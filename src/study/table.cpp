@@ -6,17 +6,13 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/holm.h"
 #include "core/metric.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
 
 namespace {
-
-struct DoneRun {
-  const StudyRun* run;
-  Results results;
-};
 
 struct MetricParts {
   std::string group, number;
@@ -131,6 +127,31 @@ std::vector<std::string> at_ends(const Study& study, const std::vector<std::stri
   return ends;
 }
 
+/// Sets the paired differences of the other rows from the reference, and corrects their p by
+/// column. `own`: the runs of each row.
+void add_paired(const std::vector<std::vector<const DoneRun*>>& own, size_t reference,
+                StudyTable* table) {
+  PairedCells pairs;
+  for (size_t g = 0; g < table->groups.size(); ++g) {
+    const std::vector<std::string>& metrics = table->groups[g].metrics;
+    for (size_t c = 0; c < metrics.size(); ++c) {
+      std::vector<TableCell*> column;
+      std::vector<std::optional<double>> p;
+      for (size_t r = 0; r < table->rows.size(); ++r) {
+        TableRow& row = table->rows[r];
+        if (r == reference || row.not_compared > 0 || !row.cells[g][c]) continue;
+        row.cells[g][c]->paired = pairs.cell(own[r], own[reference], metrics[c]);
+        if (!row.cells[g][c]->paired) continue;
+        column.push_back(&*row.cells[g][c]);
+        p.push_back(column.back()->paired->difference.p);
+      }
+      const std::vector<std::optional<double>> corrected = holm(p);
+      for (size_t i = 0; i < column.size(); ++i) column[i]->paired->p_holm = corrected[i];
+    }
+  }
+  table->unpaired = pairs.notes();
+}
+
 }  // namespace
 
 StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
@@ -159,10 +180,11 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
   }
   table.kinds = kinds;
   table.groups = groups_of(study, done);
+  std::vector<std::vector<const DoneRun*>> runs_of_rows;
   for (const std::string& label : labels) {
     TableRow row;
     row.label = label;
-    std::vector<const DoneRun*> own;
+    std::vector<const DoneRun*>& own = runs_of_rows.emplace_back();
     for (const DoneRun& d : done) {
       if (d.run->row == label) own.push_back(&d);
     }
@@ -212,6 +234,7 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
         }
       }
     }
+    add_paired(runs_of_rows, static_cast<size_t>(reference - table.rows.begin()), &table);
   }
   for (const DoneRun& d : done) {
     TableRun& run = table.runs.emplace_back(TableRun{d.run->row, d.run->label, {}});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "record/results.h"
+#include "study/paired_cells.h"
 #include "study/plan.h"
 #include "study/statistics.h"
 
@@ -14,8 +15,9 @@ namespace bamtrain {
 
 struct TableCell {
   SeedSample sample;
-  double best = 0;          // of the repeats
-  std::optional<double> p;  // Welch's t-test against the reference
+  double best = 0;                                  // of the repeats
+  std::optional<double> p;                          // Welch's t-test against the reference
+  std::optional<PairedCell> paired = std::nullopt;  // against the reference
 };
 
 struct TableRow {
@@ -49,17 +51,21 @@ struct StudyTable {
   std::vector<RunState::Kind> kinds;  // of all runs of the study, in their order
   std::vector<std::string> diverged;  // labels
   std::vector<std::string> at_ends;   // "ROW: AXIS VALUE": chosen numbers at an end of their axis
+  std::vector<std::string> unpaired = {};  // "ROW: why its documents do not pair"
 };
 
 /// The table of the current results.
 StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs);
 
 /// Each is a complete file, bitwise identical for identical results. Markdown and LaTeX: a table
-/// per group with mean, standard deviation and best of the repeats, the best mean of a column in
-/// bold; then p.
+/// per group with mean, standard deviation and best of the repeats; in bold means that differ from
+/// the reference (PairedCell::is_significant). Then the paired differences, or Welch's p where
+/// there are none.
 std::string markdown(const StudyTable& table);
 std::string latex(const StudyTable& table);
-/// A line per row and metric: row, chosen values, metric, n, mean, standard deviation, best, p.
+/// A line per row and metric: row, chosen values, metric, n, mean, standard deviation, best,
+/// Welch's p; then the paired difference, its error, the number of pairs and what they are, its p
+/// and Holm's.
 std::string csv(const StudyTable& table);
 /// A line per run and metric: row, run, metric, value, standard error of its sampling.
 std::string runs_csv(const StudyTable& table);
@@ -68,6 +74,13 @@ std::string run_cells(const std::string& row, const std::string& label);
 /// These cells of all runs in the output of runs_csv.
 std::set<std::string> run_cells_in(const std::string& runs_csv);
 
+/// "+1.230 ± 0.080", in the same units as value_text.
+std::string paired_text(const std::string& number, const PairedDifference& difference,
+                        const std::string& plus_minus);
+/// Explains paired differences from `reference` and what is bold, as a clause.
+std::string paired_meaning(const std::string& reference);
+/// The heading of the list of reasons in StudyTable::unpaired.
+inline constexpr const char* kUnpaired = "No differences by document";
 /// "99.8 ± 0.1" and its parts, in the units people read: fractions as percentages.
 std::string value_text(const std::string& number, double value);
 /// The heading of the list at_ends.

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/holm.h"
 #include "core/join.h"
 #include "core/markdown.h"
 #include "core/metric.h"
@@ -32,35 +33,12 @@ std::string p_text(const std::optional<double>& p, const Markup& m) {
   return *p < 0.0001 ? m.less + "0.0001" : fmt::format("{:.4f}", *p);
 }
 
-std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m, bool best) {
+std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m) {
   std::string text = value_text(g.number, c.sample.mean);
-  if (best) text = m.bold(text);
+  if (c.paired && c.paired->is_significant()) text = m.bold(text);
   if (!c.sample.standard_deviation) return text;
   return text + m.plus_minus + value_text(g.number, *c.sample.standard_deviation) + " (" +
          value_text(g.number, c.best) + ")";
-}
-
-/// For each row and column, whether the row has the best mean.
-std::vector<std::vector<bool>> best_cells(const StudyTable& t, size_t g) {
-  std::vector<std::vector<bool>> best(t.rows.size(),
-                                      std::vector<bool>(t.groups[g].metrics.size(), false));
-  const bool high = higher_is_better(t.groups[g].number);
-  for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
-    std::optional<double> top;
-    int rows = 0;
-    for (const TableRow& r : t.rows) {
-      const auto& cell = r.cells[g][c];
-      if (!cell) continue;
-      ++rows;
-      const double mean = cell->sample.mean;
-      if (!top || (high ? mean > *top : mean < *top)) top = mean;
-    }
-    for (size_t r = 0; r < t.rows.size(); ++r) {
-      const auto& cell = t.rows[r].cells[g][c];
-      best[r][c] = rows > 1 && cell && cell->sample.mean == *top;
-    }
-  }
-  return best;
 }
 
 std::vector<std::string> heads(const StudyTable& t, const TableGroup& g, const Markup& m,
@@ -82,36 +60,50 @@ std::vector<std::string> row_beginning(const StudyTable& t, const TableRow& r, c
 }
 
 std::string group_rows(const StudyTable& t, size_t g, const Markup& m) {
-  const std::vector<std::vector<bool>> best = best_cells(t, g);
   std::string out = m.row(heads(t, t.groups[g], m, true), true);
   for (size_t r = 0; r < t.rows.size(); ++r) {
     std::vector<std::string> cells = row_beginning(t, t.rows[r], m);
     cells.push_back(m.text(runs_text(t.rows[r])));
     for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
       const auto& cell = t.rows[r].cells[g][c];
-      cells.push_back(
-          cell ? cell_text(t.groups[g], *cell, m, best[r][c]) + fewer_text(t.rows[r], *cell) : "-");
+      cells.push_back(cell ? cell_text(t.groups[g], *cell, m) + fewer_text(t.rows[r], *cell) : "-");
     }
     out += m.row(cells, false);
   }
   return out;
 }
 
-bool has_p(const StudyTable& t, size_t g) {
+/// Whether any cell of the group has the property.
+template <class Has>
+bool any_cell(const StudyTable& t, size_t g, Has&& has) {
   for (const TableRow& r : t.rows) {
     for (const auto& cell : r.cells[g]) {
-      if (cell && cell->p) return true;
+      if (cell && has(*cell)) return true;
     }
   }
   return false;
 }
 
-std::string p_rows(const StudyTable& t, size_t g, const Markup& m) {
+bool has_paired(const TableCell& cell) { return cell.paired.has_value(); }
+/// Welch's test is shown where it is the only one.
+bool has_welch_alone(const TableCell& cell) { return cell.p && !cell.paired; }
+
+/// "+1.230 ± 0.080 (p 0.0012)", with Holm's p.
+std::string difference_cell(const TableGroup& g, const TableCell& cell, const Markup& m) {
+  if (!cell.paired) return "-";
+  const std::string difference = paired_text(g.number, cell.paired->difference, m.plus_minus);
+  return cell.paired->p_holm ? difference + " (p " + p_text(cell.paired->p_holm, m) + ")"
+                             : difference;
+}
+
+/// A table of the rows other than the reference; cells are `text` of a cell.
+template <class Text>
+std::string compared_rows(const StudyTable& t, size_t g, const Markup& m, Text&& text) {
   std::string out = m.row(heads(t, t.groups[g], m, false), true);
   for (const TableRow& r : t.rows) {
     if (r.label == t.reference) continue;
     std::vector<std::string> cells = row_beginning(t, r, m);
-    for (const auto& cell : r.cells[g]) cells.push_back(cell ? p_text(cell->p, m) : "-");
+    for (const auto& cell : r.cells[g]) cells.push_back(cell ? text(*cell) : "-");
     out += m.row(cells, false);
   }
   return out;
@@ -120,6 +112,23 @@ std::string p_rows(const StudyTable& t, size_t g, const Markup& m) {
 std::string title_of(const TableGroup& g) {
   const std::string of = g.name.substr(0, g.name.rfind('/'));
   return of + ": " + unit_text(g.number) + (g.lengths.empty() ? "" : ", by length");
+}
+
+/// "paired by seed", "paired by document", or both.
+std::string pairs_text(const StudyTable& t, size_t g) {
+  const bool seeds =
+      any_cell(t, g, [](const TableCell& c) { return c.paired && !c.paired->by_document; });
+  const bool documents =
+      any_cell(t, g, [](const TableCell& c) { return c.paired && c.paired->by_document; });
+  if (seeds && documents) return "paired by seed, or by document where there is one run";
+  return seeds ? "paired by seed" : "paired by document";
+}
+
+bool any_paired(const StudyTable& t) {
+  for (size_t g = 0; g < t.groups.size(); ++g) {
+    if (any_cell(t, g, has_paired)) return true;
+  }
+  return false;
 }
 
 const char* kMeaning =
@@ -164,6 +173,18 @@ std::string csv_cell(const std::string& name) {
 }
 
 std::string exact(double value) { return fmt::format("{}", value); }
+std::string exact_or_empty(const std::optional<double>& value) {
+  return value ? exact(*value) : "";
+}
+
+/// The last six cells of a line in csv().
+std::string paired_columns(const std::optional<PairedCell>& cell) {
+  if (!cell) return ",,,,,";
+  const PairedDifference& d = cell->difference;
+  return fmt::format("{},{},{},{},{},{}", exact(d.value), exact_or_empty(d.error), d.pairs,
+                     cell->by_document ? "document" : "run", exact_or_empty(d.p),
+                     exact_or_empty(cell->p_holm));
+}
 
 }  // namespace
 
@@ -171,6 +192,21 @@ std::string value_text(const std::string& number, double value) {
   if (is_fraction(number)) return fmt::format("{:.1f}", 100 * value);
   const int decimals = number == "loss" || number == "bits_per_byte" ? 4 : 2;
   return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string paired_text(const std::string& number, const PairedDifference& difference,
+                        const std::string& plus_minus) {
+  const double unit = is_fraction(number) ? 100 : 1;
+  const std::optional<double> error =
+      difference.error ? std::optional(unit * *difference.error) : std::nullopt;
+  return difference_text(unit * difference.value, error, plus_minus);
+}
+
+std::string paired_meaning(const std::string& reference) {
+  return fmt::format(
+      "Bold: differs from {} with p < {} in a paired t-test, two-sided, corrected by Holm's method "
+      "over the column. Differences have their standard error and this p",
+      reference, kSignificance);
 }
 
 std::string unit_text(const std::string& number) {
@@ -207,14 +243,22 @@ std::string markdown(const StudyTable& t) {
     return join(out, "; ");
   };
   std::string out = "# " + m.text(t.name) + "\n\nn: runs; " + kMeaning + ".\n";
+  if (any_paired(t)) out += "\n" + paired_meaning(m.text(t.reference)) + ".\n";
   for (size_t g = 0; g < t.groups.size(); ++g) {
     out += "\n## " + m.text(title_of(t.groups[g])) + "\n\n" + group_rows(t, g, m);
-    if (has_p(t, g)) {
-      out += "\nWelch's p against " + m.text(t.reference) + ":\n\n" + p_rows(t, g, m);
+    if (any_cell(t, g, has_paired)) {
+      out += "\nDifference from " + m.text(t.reference) + ", " + pairs_text(t, g) + ":\n\n" +
+             compared_rows(t, g, m,
+                           [&](const TableCell& c) { return difference_cell(t.groups[g], c, m); });
+    }
+    if (any_cell(t, g, has_welch_alone)) {
+      out += "\nWelch's p against " + m.text(t.reference) + ":\n\n" +
+             compared_rows(t, g, m, [&](const TableCell& c) { return p_text(c.p, m); });
     }
   }
   if (!t.diverged.empty()) out += "\nDiverged: " + texts(t.diverged) + ".\n";
   if (!t.at_ends.empty()) out += fmt::format("\n{}: {}.\n", kAtEnds, texts(t.at_ends));
+  if (!t.unpaired.empty()) out += fmt::format("\n{}: {}.\n", kUnpaired, texts(t.unpaired));
   return out;
 }
 
@@ -250,34 +294,47 @@ std::string latex(const StudyTable& t) {
            "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
   };
   std::string out = "% " + printable(t.name) + ": " + kMeaning + ". Needs booktabs.\n";
+  if (any_paired(t)) out += "% " + paired_meaning(printable(t.reference)) + ".\n";
   if (!t.diverged.empty()) out += "% Diverged: " + printable(join(t.diverged, "; ")) + ".\n";
   if (!t.at_ends.empty()) {
     out += fmt::format("% {}: {}.\n", kAtEnds, printable(join(t.at_ends, "; ")));
   }
+  if (!t.unpaired.empty()) {
+    out += fmt::format("% {}: {}.\n", kUnpaired, printable(join(t.unpaired, "; ")));
+  }
   for (size_t g = 0; g < t.groups.size(); ++g) {
     const size_t columns = heads(t, t.groups[g], m, true).size();
     out += "\n" + tabular(t.name + ", " + title_of(t.groups[g]), columns, group_rows(t, g, m));
-    if (has_p(t, g)) {
-      out += "\n" +
-             tabular(t.name + ", " + title_of(t.groups[g]) + ": Welch's p against " + t.reference,
-                     columns - 1, p_rows(t, g, m));
+    const auto compared = [&](const std::string& what, auto&& text) {
+      out += "\n" + tabular(t.name + ", " + title_of(t.groups[g]) + ": " + what, columns - 1,
+                            compared_rows(t, g, m, text));
+    };
+    if (any_cell(t, g, has_paired)) {
+      compared("difference from " + t.reference + ", " + pairs_text(t, g),
+               [&](const TableCell& c) { return difference_cell(t.groups[g], c, m); });
+    }
+    if (any_cell(t, g, has_welch_alone)) {
+      compared("Welch's p against " + t.reference,
+               [&](const TableCell& c) { return p_text(c.p, m); });
     }
   }
   return out;
 }
 
 std::string csv(const StudyTable& t) {
-  std::string out = "row,chosen,metric,n,mean,deviation,best,p\n";
+  std::string out =
+      "row,chosen,metric,n,mean,deviation,best,p,difference,difference_error,pairs,paired_by,"
+      "paired_p,holm_p\n";
   for (const TableRow& r : t.rows) {
     for (size_t g = 0; g < t.groups.size(); ++g) {
       for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
         const auto& cell = r.cells[g][c];
         if (!cell) continue;
-        out += fmt::format(
-            "{},{},{},{},{},{},{},{}\n", csv_cell(r.label), csv_cell(joined_choice(r)),
-            csv_cell(t.groups[g].metrics[c]), cell->sample.count, exact(cell->sample.mean),
-            cell->sample.standard_deviation ? exact(*cell->sample.standard_deviation) : "",
-            exact(cell->best), cell->p ? exact(*cell->p) : "");
+        out += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(r.label),
+                           csv_cell(joined_choice(r)), csv_cell(t.groups[g].metrics[c]),
+                           cell->sample.count, exact(cell->sample.mean),
+                           exact_or_empty(cell->sample.standard_deviation), exact(cell->best),
+                           exact_or_empty(cell->p), paired_columns(cell->paired));
       }
     }
   }
@@ -288,8 +345,8 @@ std::string runs_csv(const StudyTable& t) {
   std::string out = "row,run,metric,value,error\n";
   for (const TableRun& r : t.runs) {
     for (const auto& [metric, m] : r.metrics) {
-      out += run_cells(r.row, r.label) + fmt::format("{},{},{}\n", csv_cell(metric), exact(m.value),
-                                                     m.error ? exact(*m.error) : "");
+      out += run_cells(r.row, r.label) +
+             fmt::format("{},{},{}\n", csv_cell(metric), exact(m.value), exact_or_empty(m.error));
     }
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,6 +14,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "core/paired_difference.h"
 #include "train/changed_checkpoint.h"
 #include "train/support.h"
 
@@ -112,6 +114,47 @@ TEST_CASE("eval writes what it prints: the JSON that the end of the training wro
   CHECK(o.output.find("\n±: standard error over documents; seed variance not included\n") !=
         std::string::npos);
   CHECK(o.output.find("no ±") == std::string::npos);
+}
+
+TEST_CASE("eval prints differences from the training length, and numpy has the same") {
+  const OneStepRun t;
+  const std::string output = t.w.path("result.json");
+  const Outcome o = run(t.command({"--lengths", "16,64", "--output", output}), threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const auto result = nlohmann::json::parse(read_text(output));
+  const auto& d = result["windows"][0]["difference"];
+  const double value = d["perplexity"], error = d["perplexity_error"];
+  CHECK(d["from_length"] == 64);
+  CHECK(o.output.find("  difference " + difference_text(value, error)) != std::string::npos);
+  CHECK(o.output.find("difference: from the perplexity at the training length, 64, on the same "
+                      "targets, paired by document; *: p < 0.05") != std::string::npos);
+  CHECK(o.output.find("not comparable") == std::string::npos);
+  const char* const source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source);
+  const Outcome numpy =
+      run({"python3", std::string(source) + "/tests/eval/paired_difference.py", output});
+  INFO(numpy.output);
+  constexpr int kNoNumpy = 77;
+  if (numpy.code == kNoNumpy) WARN(numpy.output);
+  CHECK((numpy.code == 0 || numpy.code == kNoNumpy));
+}
+
+TEST_CASE("eval says which lengths it does not compare") {
+  const OneStepRun t;
+  const auto printed = [&](std::vector<std::string> options) {
+    const Outcome o = run(t.command(options), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("  difference ") == std::string::npos);
+    return o.output;
+  };
+  CHECK(printed({"--lengths", "16,48"})
+            .find("no differences between lengths: --lengths lacks the training length, 64\n") !=
+        std::string::npos);
+  CHECK(printed({"--lengths", "16,64", "--text", "beginnings"})
+            .find("lengths without a difference score other targets: they are not comparable\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("eval knows no standard error of one document, and says so") {

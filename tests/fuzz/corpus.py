@@ -126,6 +126,11 @@ def metrics() -> None:
     write("metrics", "good-perplexity", "p", json.dumps(
         {"step": 2, "training_length": 8, "data_fingerprint": "f", "documents": 2,
          "last_tokens": 4, "windows": rows, "last": rows[:1], "bins": bins}))
+    paired = [dict(rows[0], length=n, targets="t", sums=sums)
+              for n, sums in ((8, "64.5 63.5"), (16, "65 60.25"))]
+    write("metrics", "perplexity-in-pairs", "p", json.dumps(
+        {"step": 2, "training_length": 8, "data_fingerprint": "f", "windows": paired,
+         "target_counts": {"t": "32 32"}}))
     write("metrics", "perplexity-of-ranges", "p", json.dumps(
         {"step": 2, "training_length": 8, "data_fingerprint": "f", "text": "packed", "tokens": 64,
          "short": [dict(rows[0], **{"from": 2})],

@@ -1,25 +1,17 @@
-// Welch's test, compared with scipy's values (scripts/golden/welch.py).
+// Welch's test, compared with scipy's values (scripts/golden/statistics.py).
 
 #include "study/statistics.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "catch.h"
-#include "train/support.h"
+#include "core/statistics_golden.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
 
 namespace {
-
-const nlohmann::json& golden() {
-  const char* const source = std::getenv("BAMTRAIN_SOURCE");
-  static const nlohmann::json values = nlohmann::json::parse(
-      read_text(std::string(source ? source : ".") + "/tests/golden/welch.json"));
-  return values;
-}
 
 SeedSample sample(const nlohmann::json& values) {
   return sample_of(values.get<std::vector<double>>());
@@ -29,19 +21,12 @@ SeedSample sample(const nlohmann::json& values) {
 
 TEST_CASE("Welch's p is scipy's") {
   // Rounding of exp, log and lgamma, and of the variances.
-  for (const auto& row : golden()["welch"]) {
+  for (const auto& row : statistics_golden()["welch"]) {
     INFO(row.dump());
     const auto p = welch_p(sample(row["a"]), sample(row["b"]));
     REQUIRE(p);
     CHECK(*p == Approx(row["p"].get<double>()).epsilon(1e-11));
     CHECK(*welch_p(sample(row["b"]), sample(row["a"])) == *p);
-  }
-}
-
-TEST_CASE("Student's tails are scipy's") {
-  for (const auto& row : golden()["student"]) {
-    INFO(row.dump());
-    CHECK(student_two_sided(row[0], row[1]) == Approx(row[2].get<double>()).epsilon(1e-11));
   }
 }
 

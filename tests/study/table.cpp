@@ -62,18 +62,21 @@ TEST_CASE("rows are means over repeats") {
   INFO(text);
   CHECK(text.find("## copy: accuracy (%), by length\n\n| attention | n | 9 | 18 |\n") !=
         std::string::npos);
-  CHECK(text.find("| alibi | 3 | 60.0 ± 10.0 (70.0) | **25.0** ± 0.0 (25.0) |\n") !=
+  CHECK(text.find("| alibi | 3 | 60.0 ± 10.0 (70.0) | 25.0 ± 0.0 (25.0) |\n") != std::string::npos);
+  CHECK(text.find("| rope, base 100 | 2 of 3 | 95.0 ± 7.1 (100.0) | 0.0 ± 0.0 (0.0) |\n") !=
         std::string::npos);
-  CHECK(text.find("| rope, base 100 | 2 of 3 | **95.0** ± 7.1 (100.0) | 0.0 ± 0.0 (0.0) |\n") !=
+  // Two seeds of both: differences of 50 and 30 points, and of -25 twice.
+  CHECK(text.find("Difference from alibi, paired by seed:\n\n| attention | 9 | 18 |\n") !=
         std::string::npos);
-  CHECK(text.find("Welch's p against alibi") != std::string::npos);
+  CHECK(text.find("| rope, base 100 | +40.00 ± 10.00 (p 0.1560) | -25.00 ± 0.00 |\n") !=
+        std::string::npos);
   const std::string lines = csv(t);
-  CHECK(lines.find("\"rope, base 100\",,copy@18/accuracy,2,0,0,0,\n") != std::string::npos);
+  CHECK(lines.find("\"rope, base 100\",,copy@18/accuracy,2,0,0,0,,-0.25,0,2,run,,\n") !=
+        std::string::npos);
   CHECK(runs_csv(t).find("alibi,\"alibi, seed 1\",copy@9/accuracy,0.5,0.02\n") !=
         std::string::npos);
   const std::string tex = latex(t);
-  CHECK(tex.find("\n{rope, base 100} & 2 of 3 & \\textbf{95.0} $\\pm$ 7.1 (100.0)") !=
-        std::string::npos);
+  CHECK(tex.find("\n{rope, base 100} & 2 of 3 & 95.0 $\\pm$ 7.1 (100.0)") != std::string::npos);
   CHECK(tex.find("copy: accuracy (\\%), by length") != std::string::npos);
 }
 
