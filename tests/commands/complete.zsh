@@ -26,11 +26,12 @@ autoload -Uz compinit
 compinit -D -u
 source $COMPLETED_SCRIPT
 compadd() {
-  local -a words
+  local -a words folder
+  zparseopts -E p:=folder
   # Calls with -O, -A or -D only ask which words match.
-  if [[ $* != *-[a-zA-Z]#[OAD]* ]]; then
+  if [[ " $*" != *" -"[a-zA-Z]#[OAD]" "* ]]; then
     builtin compadd -O words "$@"
-    (( ! $#words )) || print -rl -- "<word>$IPREFIX"$^words"</word>"
+    (( ! $#words )) || print -rl -- "<word>$IPREFIX$folder[2]"$^words"</word>"
   fi
   builtin compadd "$@"
 }

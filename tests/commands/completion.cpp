@@ -40,8 +40,10 @@ Words lines_of(const std::string& text) {
 /// What `command` prints, where both programs are on PATH.
 Words printed(const Words& command) {
   const char* path = std::getenv("PATH");
-  const Outcome o = run(command, {"PATH=" + build_folder() + "/src:" + build_folder() +
-                                  "/data_tools:" + (path ? path : "")});
+  Words all = {"env", "PATH=" + build_folder() + "/src:" + build_folder() +
+                          "/data_tools:" + (path ? path : "")};
+  all.insert(all.end(), command.begin(), command.end());
+  const Outcome o = run(all);
   INFO(o.output);
   REQUIRE(o.code == 0);
   return lines_of(o.output);
@@ -141,6 +143,13 @@ Words listed(const std::string& help, const std::string& entry) {
   return out;
 }
 
+std::string help_of(Words command) {
+  command.emplace_back("--help");
+  std::string out;
+  for (const std::string& line : printed(command)) out += line + "\n";
+  return out;
+}
+
 /// The words that `program --complete` answers.
 Words completed(Words command) {
   command.insert(command.begin() + 1, "--complete");
@@ -153,10 +162,7 @@ Words completed(Words command) {
 
 TEST_CASE("every command and option of --help is offered, and no other") {
   for (const std::string program : {"bamtrain", "bamdata"}) {
-    const std::string top =
-        run({build_folder() + (program == "bamtrain" ? "/src/" : "/data_tools/") + program,
-             "--help"})
-            .output;
+    const std::string top = help_of({program});
     const std::string commands_text = top.substr(top.find("Commands:"));
     const Words commands =
         listed(commands_text.substr(0, commands_text.find("\n\n")), "^[a-z][-a-z]*");
@@ -173,9 +179,7 @@ TEST_CASE("every command and option of --help is offered, and no other") {
     CHECK(sorted(completed({program, "-"})) == options(top));
     for (const std::string& command : commands) {
       INFO(program << " " << command);
-      const Words line = {program, command, "--help"};
-      std::string help;
-      for (const std::string& text : printed(line)) help += text + "\n";
+      const std::string help = help_of({program, command});
       CHECK(sorted(completed({program, command, "-"})) == options(help));
       CHECK(options(help).size() >= 2);
     }

@@ -14,7 +14,7 @@ namespace {
 std::string flowing(const std::string& text) {
   std::string out;
   std::istringstream words(text);
-  for (std::string word; words >> word;) out += word + " ";
+  for (std::string word; words >> word;) out += (out.empty() ? "" : " ") + word;
   return out;
 }
 
@@ -31,6 +31,7 @@ TEST_CASE("man shows all that --help says, without a warning") {
            {"/src/bamtrain", "/src/bamtrain.1"},
            {"/data_tools/bamdata", "/data_tools/bamdata.1"}}) {
     INFO(page);
+    const std::string name = program.substr(program.rfind('/') + 1);
     CHECK(run({"groff", "-ww", "-man", "-Tutf8", "-z", folder + page}).output.empty());
     const Outcome shown = run({"groff", "-man", "-Tascii", "-P-cbou", folder + page});
     const std::string text = flowing(shown.output);
@@ -44,18 +45,23 @@ TEST_CASE("man shows all that --help says, without a warning") {
     for (std::vector<std::string> call : calls) {
       call.emplace_back("--help");
       std::istringstream help(run(call).output);
-      // The entries of options and arguments, "  LABEL    TEXT" over several lines.
-      std::string entry;
+      // The entries of commands, arguments and options, "  LABEL    TEXT" over several lines.
+      std::string entry, title;
       int entries = 0;
       for (std::string line; std::getline(help, line);) {
         const bool begins = line.starts_with("  ") && !line.starts_with("   ");
         if (!entry.empty() && (begins || !line.starts_with("   "))) {
+          const std::string lead = title == "Commands:" ? name + " " : "";
           INFO(call[1] << ": " << entry);
-          CHECK(text.find(flowing(entry)) != std::string::npos);
+          CHECK(text.find(lead + flowing(entry)) != std::string::npos);
           ++entries;
           entry.clear();
         }
-        if (begins || !entry.empty()) entry += line + " ";
+        if (begins || !entry.empty()) {
+          entry += line + " ";
+        } else if (!line.empty()) {
+          title = line;
+        }
       }
       CHECK(entries > 0);
     }
