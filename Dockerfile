@@ -1,17 +1,33 @@
-# bamtrain on Debian, for CPUs:
+# bamtrain and bamdata in an image without sources, headers or compilers: docs/build.md says how to build
+# and run it. The first stage compiles, the second one gets the programs and what they need to run.
 #
-#   docker build -t bamtrain .
-#   docker run --rm -v "$PWD:/work" bamtrain train run.json
-#
-# With the CUDA backend: an image of Debian with the CUDA toolkit as BASE, and --gpus all to run.
+# CUDA, untried: BUILD_BASE=nvidia/cuda:13.0.2-devel-ubuntu24.04 BASE=nvidia/cuda:13.0.2-runtime-ubuntu24.04
+ARG BUILD_BASE=debian:13
 ARG BASE=debian:13
-FROM ${BASE}
+
+FROM ${BUILD_BASE} AS build
 COPY . /src
-RUN /src/scripts/setup.sh \
-  && meson setup -Dtests=false /build /src \
-  && meson install -C /build \
-  && rm -rf /build /src /var/lib/apt/lists/*
-RUN useradd --create-home --uid 1000 bamtrain
-USER bamtrain
+RUN /src/scripts/setup.sh python3-pip
+RUN meson setup -Dtests=false /build /src \
+  && DESTDIR=/image meson install -C /build --strip
+RUN /src/scripts/runtime_packages.sh /image/usr/local/bin/* >/image/usr/local/share/bamtrain/packages
+# What pip installs to read Parquet; empty: nothing. The programs need no headers of it.
+ARG PYARROW=pyarrow
+RUN if [ -n "$PYARROW" ]; then \
+    pip install --quiet --break-system-packages --root-user-action=ignore --root=/image "$PYARROW" \
+    && rm -r /image/usr/local/lib/python3*/dist-packages/pyarrow/include \
+    && echo python3 >>/image/usr/local/share/bamtrain/packages; fi
+
+FROM ${BASE}
+COPY --from=build /image /
+RUN apt-get update -qq \
+  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    openmpi-bin $(cat /usr/local/share/bamtrain/packages) \
+  && rm -rf /var/lib/apt/lists/*
+# No user by name: any user id can run the programs and write here (--user). 1000 is the first user of
+# most machines, to whom a mounted folder belongs.
 WORKDIR /work
+RUN chmod 1777 /work
+ENV HOME=/tmp
+USER 1000:1000
 ENTRYPOINT ["bamtrain"]

@@ -9,11 +9,15 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "core/completion.h"
 #include "core/error.h"
 #include "core/help_format.h"
+#include "core/manual_page.h"
 #include "core/memory_limit.h"
 #include "core/option_value.h"
 #include "core/stack.h"
@@ -53,6 +57,11 @@ constexpr const char* kExitCodes = R"(Exit codes:
   9  too little memory or stack, no thread, or no pyarrow
 A signal ends it as it ends any program (130 after Ctrl-C).
 )";
+
+constexpr const char* kSeeAlso =
+    "# See also\n\n`bamtrain`(1), which trains on the shards; `bamtrain help data` and `bamtrain "
+    "help "
+    "formats`.\n";
 
 constexpr const char* kInput = "Input";
 constexpr const char* kOutput = "Output";
@@ -312,6 +321,15 @@ void add_synth(CLI::App* app, SynthOptions* options) {
   app->callback([options] { synth(*options, stdout); });
 }
 
+std::optional<std::vector<Candidate>> completed_tasks(const CLI::Option& option,
+                                                      const std::vector<std::string>&,
+                                                      const std::string&) {
+  if (option.get_name() != "task") return std::nullopt;
+  std::vector<Candidate> out;
+  for (const TaskInfo* task : shown_tasks()) out.push_back({task->name, task->description});
+  return out;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("make, inspect and verify token shards; show the sequences of tasks", "bamdata");
   set_help_format(app);
@@ -333,6 +351,10 @@ int run(int argc, char** argv) {
   add_verify(app.add_subcommand("verify", "compare shards with their manifest"), &verify_options);
   add_synth(app.add_subcommand("synth", "print training sequences of a task"), &synth_options);
   app.footer(kExitCodes);  // not of the commands, which would inherit it
+  if (print_completions(app, argc, argv, completed_tasks) ||
+      print_manual(app, argc, argv, version(), kSeeAlso)) {
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -25,14 +25,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Tasks that can be shown without a file of sequences.
-std::vector<const TaskInfo*> shown_tasks() {
-  std::vector<const TaskInfo*> tasks;
-  for (const TaskInfo& t : all_tasks()) tasks.push_back(&t);
-  tasks.push_back(&passkey_task());
-  return tasks;
-}
-
 const TaskInfo& task_named(const std::string& name) {
   std::vector<std::string> names;
   for (const TaskInfo* t : shown_tasks()) {
@@ -197,6 +189,13 @@ void synth(const SynthOptions& options, std::FILE* out) {
                                                         length, text_of(task, example));
     fmt::print(out, "{}", text);
   }
+}
+
+std::vector<const TaskInfo*> shown_tasks() {
+  std::vector<const TaskInfo*> tasks;
+  for (const TaskInfo& t : all_tasks()) tasks.push_back(&t);
+  tasks.push_back(&passkey_task());
+  return tasks;
 }
 
 std::string list_of_tasks() {

@@ -24,6 +24,9 @@ struct SynthOptions {
 /// task's range.
 void synth(const SynthOptions& options, std::FILE* out);
 
+/// Tasks that can be shown without a file of sequences.
+std::vector<const TaskInfo*> shown_tasks();
+
 /// "Tasks:" and one line per task, for the help.
 std::string list_of_tasks();
 

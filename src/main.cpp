@@ -10,11 +10,15 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/command.h"
+#include "commands/completion_values.h"
 #include "commands/failure.h"
+#include "commands/help.h"
 #include "commands/train.h"
 #include "config/schema.h"
+#include "core/completion.h"
 #include "core/help_format.h"
 #include "core/list_arguments.h"
+#include "core/manual_page.h"
 #include "core/stack.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
@@ -75,6 +79,10 @@ int parse_and_run(int argc, char** argv) {
   app.footer(  // not of the commands, which would inherit it
       "bamtrain COMMAND --help lists the options of a command, bamtrain help the pages\n"
       "of the documentation.\n");
+  if (print_completions(app, argc, argv, completion_values(app)) ||
+      print_manual(app, argc, argv, version(), manual_sections())) {
+    return 0;
+  }
 
   try {
     std::vector<std::string> words = repeat_list_options(argc, argv, kLists);

@@ -1,3 +1,5 @@
+#include "commands/help.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -126,6 +128,29 @@ struct HelpArguments {
 };
 
 }  // namespace
+
+std::vector<Candidate> help_topics() {
+  std::vector<Candidate> out;
+  for (const Page& page : all_pages()) {
+    out.push_back({page.topic, page.text.substr(2, page.text.find('\n') - 2)});
+  }
+  for (const auto& [kind, names] : kinds()) {
+    out.push_back({kind, "list them"});
+    for (const std::string& name : names) out.push_back({name, kind});
+  }
+  return out;
+}
+
+std::string manual_sections() {
+  std::string out;
+  for (const EmbeddedFile& file : documentation()) {
+    if (file.name == "exit-codes.md") out = file.text;
+  }
+  return out +
+         "\n# See also\n\n`bamdata`(1), which makes token shards; `bamtrain help`, the pages of "
+         "the "
+         "documentation.\n";
+}
 
 Command help_command(CLI::App& app) {
   const auto arguments = std::make_shared<HelpArguments>();

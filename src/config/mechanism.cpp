@@ -159,7 +159,7 @@ void refuse_other_bases(const json& base, const MixInfo& mix, const std::string&
   const json name = base.is_object() ? base.value("name", json()) : json();
   if (!name.is_string() || (find_prior(name) == nullptr && find_mix(name) == nullptr)) return;
   const auto& bases = mix.bases;
-  if (std::find(bases.begin(), bases.end(), name) != bases.end()) return;
+  if (std::find(bases.begin(), bases.end(), name.get<std::string>()) != bases.end()) return;
   throw Error(ExitCode::config, origin.at(path + ".name"), describe(one_of(bases)),
               describe_value(name), "choose one of these: \"" + mix.name + "\" does not mix it");
 }

@@ -15,15 +15,10 @@ namespace {
 constexpr size_t kTextColumn = 25;
 constexpr const char* kUngrouped = "Options";  // as CLI11 calls them
 
-/// Whether the option's value is one of some words, "a|b|c".
-bool has_choices(const CLI::Option& option) {
-  return option.get_type_size() != 0 && option.get_type_name().find('|') != std::string::npos;
-}
-
 /// Lists of more words than a label holds stand in the text.
 bool lists_choices_in_text(const CLI::Option& option) {
   constexpr size_t kMostLetters = 40;
-  return has_choices(option) && option.get_type_name().size() > kMostLetters;
+  return !option_choices(option).empty() && option.get_type_name().size() > kMostLetters;
 }
 
 std::string value_name(const CLI::Option& option) {
@@ -31,96 +26,115 @@ std::string value_name(const CLI::Option& option) {
   return lists_choices_in_text(option) ? "NAME" : option.get_type_name();
 }
 
-bool is_many(const CLI::Option& option) {
-  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
-}
-
-/// "-o, --output FILE".
-std::string label_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  const std::string value = value_name(option);
-  return join(names) + (value.empty() ? "" : " " + value);
-}
-
-/// "RUN...".
-std::string positional_of(const CLI::Option& option) {
-  return option.get_name(true, false) + (is_many(option) ? "..." : "");
-}
-
-/// The text beside the option, for which `named` says that its argument has the text already.
-std::string text_of(const CLI::Option& option, bool named = false) {
-  if (named && option.get_positional()) return "the same as " + option.get_name(true, false);
-  std::string text = option.get_description();
-  if (lists_choices_in_text(option)) {
-    std::string names = option.get_type_name();
-    for (size_t at = 0; (at = names.find('|', at)) != std::string::npos; ++at) {
-      names.replace(at, 1, ", ");
-    }
-    text += " (one of " + names + ")";
-  }
-  if (!option.get_default_str().empty()) text += " (default: " + option.get_default_str() + ")";
-  return text;
-}
-
 class HelpFormat : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    std::string out = wrapped("", app->get_description(), 0) + "\n" + usage(*app, name);
-    const auto commands = app->get_subcommands([](const CLI::App*) { return true; });
-    if (!commands.empty()) {
-      out += "\nCommands:\n";
-      for (const CLI::App* command : commands) {
-        out += help_entry(command->get_name(), command->get_description());
+    std::string out = wrapped("", app->get_description(), 0) + "\n";
+    std::string lead = "Usage: ";
+    for (const std::string& call : usage_of(*app, name)) {
+      out += wrapped(lead + name + " ", call.substr(name.size()), lead.size() + name.size() + 1);
+      lead = std::string(lead.size(), ' ');
+    }
+    const auto commands = subcommands_of(*app);
+    if (!commands.empty()) out += "\nCommands:\n";
+    for (const CLI::App* command : commands) {
+      out += help_entry(command->get_name(), command->get_description());
+    }
+    const auto arguments = arguments_of(*app);
+    if (!arguments.empty()) out += "\nArguments:\n";
+    for (const CLI::Option* argument : arguments) {
+      out += help_entry(argument_label(*argument), option_text(*argument));
+    }
+    for (const OptionGroup& group : option_groups(*app)) {
+      out += "\n" + group.title + ":\n";
+      for (const CLI::Option* option : group.options) {
+        // Of an argument that is also an option, the text stands at the argument.
+        out += help_entry(option_label(*option), option->get_positional()
+                                                     ? "the same as " + argument_label(*option)
+                                                     : option_text(*option));
       }
-    }
-    const auto positionals =
-        app->get_options([](const CLI::Option* option) { return option->get_positional(); });
-    if (!positionals.empty()) out += "\nArguments:\n";
-    for (const CLI::Option* option : positionals) {
-      out += help_entry(positional_of(*option), text_of(*option));
-    }
-    std::vector<std::string> groups = app->get_groups();
-    std::stable_partition(groups.begin(), groups.end(),
-                          [](const std::string& group) { return group != kUngrouped; });
-    for (const std::string& group : groups) {
-      const auto options = app->get_options([&group](const CLI::Option* option) {
-        return option->nonpositional() && option->get_group() == group;
-      });
-      if (group.empty() || options.empty()) continue;
-      out += "\n" + (group == kUngrouped && groups.size() > 1 ? "Other options" : group) + ":\n";
-      for (const CLI::Option* option : options)
-        out += help_entry(label_of(*option), text_of(*option, true));
     }
     const std::string footer = app->get_footer();
     return footer.empty() ? out : out + "\n" + footer;
   }
-
- private:
-  /// What a call needs at the least, and that there is more.
-  static std::string usage(const CLI::App& app, const std::string& name) {
-    const bool of_commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
-    const std::string command = name + " COMMAND [OPTIONS]\n";
-    if (of_commands && app.get_require_subcommand_min() > 0) return "Usage: " + command;
-    std::string words;
-    if (of_commands && app.get_option_no_throw("--config") != nullptr) words = " --config FILE";
-    for (const CLI::Option* option : app.get_options()) {
-      if (option->get_positional() || !option->get_required()) continue;
-      words += " --" + option->get_lnames().front() + " " + value_name(*option);
-    }
-    words += " [OPTIONS]";
-    for (const CLI::Option* option : app.get_options()) {
-      if (!option->get_positional()) continue;
-      const std::string word = positional_of(*option);
-      words += option->get_required() ? " " + word : " [" + word + "]";
-    }
-    const std::string lead = "Usage: " + name;
-    return wrapped(lead + " ", words, lead.size() + 1) + (of_commands ? "       " + command : "");
-  }
 };
 
 }  // namespace
+
+std::vector<std::string> option_names(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::vector<std::string> option_choices(const CLI::Option& option) {
+  const std::string words = option.get_type_size() == 0 ? "" : option.get_type_name();
+  if (words.find('|') == std::string::npos) return {};
+  return CLI::detail::split(words, '|');
+}
+
+bool takes_many(const CLI::Option& option) {
+  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
+}
+
+std::string option_label(const CLI::Option& option) {
+  const std::string value = value_name(option);
+  return join(option_names(option)) + (value.empty() ? "" : " " + value);
+}
+
+std::string argument_label(const CLI::Option& option) {
+  return option.get_name(true, false) + (takes_many(option) ? "..." : "");
+}
+
+std::string option_text(const CLI::Option& option) {
+  std::string text = option.get_description();
+  if (lists_choices_in_text(option)) text += " (one of " + join(option_choices(option)) + ")";
+  if (!option.get_default_str().empty()) text += " (default: " + option.get_default_str() + ")";
+  return text;
+}
+
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<const CLI::Option*> arguments_of(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
+}
+
+std::vector<OptionGroup> option_groups(const CLI::App& app) {
+  std::vector<std::string> names = app.get_groups();
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name != kUngrouped; });
+  std::vector<OptionGroup> out;
+  for (const std::string& name : names) {
+    const auto options = app.get_options([&name](const CLI::Option* option) {
+      return option->nonpositional() && option->get_group() == name;
+    });
+    if (name.empty() || options.empty()) continue;
+    out.push_back({name == kUngrouped && names.size() > 1 ? "Other options" : name, options});
+  }
+  return out;
+}
+
+std::vector<std::string> usage_of(const CLI::App& app, const std::string& name) {
+  const bool of_commands = !subcommands_of(app).empty();
+  const std::string command = name + " COMMAND [OPTIONS]";
+  if (of_commands && app.get_require_subcommand_min() > 0) return {command};
+  std::string call = name;
+  if (of_commands && app.get_option_no_throw("--config") != nullptr) call += " --config FILE";
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() || !option->get_required()) continue;
+    call += " --" + option->get_lnames().front() + " " + value_name(*option);
+  }
+  call += " [OPTIONS]";
+  for (const CLI::Option* argument : arguments_of(app)) {
+    const std::string word = argument_label(*argument);
+    call += argument->get_required() ? " " + word : " [" + word + "]";
+  }
+  if (of_commands) return {call, command};
+  return {call};
+}
 
 void set_help_format(CLI::App& app) {
   app.formatter(std::make_shared<HelpFormat>());

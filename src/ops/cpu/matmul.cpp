@@ -399,7 +399,8 @@ std::string onednn_version() {
 
 std::string onednn_isa() {
   using Isa = dnnl::cpu_isa;
-  constexpr std::pair<Isa, const char*> kNames[] = {{Isa::all, "ALL"},
+  // 0 is `all` in oneDNN 2 and `isa_default` in oneDNN 3.
+  constexpr std::pair<Isa, const char*> kNames[] = {{Isa{}, "ALL"},
                                                     {Isa::sse41, "SSE41"},
                                                     {Isa::avx, "AVX"},
                                                     {Isa::avx2, "AVX2"},
