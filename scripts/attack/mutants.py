@@ -144,7 +144,7 @@ MUTANTS = {
         "static_cast<int64_t>(w) * length", "eval",
         "packed text may be without ids, and its windows share no token"),
     "losses_of_pieces_in_one_place": Mutant(
-        "eval/window_reader.cpp", "losses_.data() + at", "losses_.data() + r * length", "eval",
+        "eval/window_reader.cpp", "losses_.data() + at", "losses_.data()", "eval",
         "pieces of a window have the losses of the whole"),
     "moments_counted_anew": Mutant(
         "train/trainer.cpp", "prepare(earlier_steps_ + step + 1,", "prepare(step + 1,", "run",
@@ -324,7 +324,9 @@ def main() -> None:
         noticed = not said and not passes(m.program, m.case)
         path.write_text(original)
         if said:
-            sys.exit(f"mutants.py: {name} does not compile:\n{said}")
+            print(f"{name:45} DOES NOT COMPILE:\n{said}", flush=True)
+            unnoticed.append(name)
+            continue
         print(f"{name:45} {'noticed by' if noticed else 'UNNOTICED by'} {m.program}: {m.case}",
               flush=True)
         if not noticed:

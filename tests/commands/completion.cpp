@@ -38,7 +38,7 @@ Words lines_of(const std::string& text) {
 }
 
 /// What `command` prints, where both programs are on PATH.
-Words printed(const Words& command) {
+Words lines_of(const Words& command) {
   const char* path = std::getenv("PATH");
   Words all = {"env", "PATH=" + build_folder() + "/src:" + build_folder() +
                           "/data_tools:" + (path ? path : "")};
@@ -74,7 +74,7 @@ Words in_bash(const std::string& line) {
   Words out;
   const std::string before = line.substr(line.rfind(' ') + 1);
   const size_t equals = before.find('=');
-  for (const std::string& added : printed(command)) {
+  for (const std::string& added : lines_of(command)) {
     if (!added.empty())
       out.push_back(before.substr(0, equals == before.npos ? 0 : equals + 1) + added);
   }
@@ -82,14 +82,14 @@ Words in_bash(const std::string& line) {
 }
 
 Words in_zsh(const std::string& line) {
-  return printed({"zsh", "-f", source_folder() + "/tests/commands/complete.zsh",
-                  source_folder() + "/scripts/completion/_bamtrain", line});
+  return lines_of({"zsh", "-f", source_folder() + "/tests/commands/complete.zsh",
+                   source_folder() + "/scripts/completion/_bamtrain", line});
 }
 
 Words in_fish(const std::string& line) {
   Words out =
-      printed({"fish", "--no-config", "-c", "source $argv[1]; complete --do-complete=\"$argv[2]\"",
-               source_folder() + "/scripts/completion/bamtrain.fish", line});
+      lines_of({"fish", "--no-config", "-c", "source $argv[1]; complete --do-complete=\"$argv[2]\"",
+                source_folder() + "/scripts/completion/bamtrain.fish", line});
   for (std::string& word : out) word = word.substr(0, word.find('\t'));
   return out;
 }
@@ -143,17 +143,17 @@ Words listed(const std::string& help, const std::string& entry) {
   return out;
 }
 
-std::string help_of(Words command) {
+std::string help_text(Words command) {
   command.emplace_back("--help");
   std::string out;
-  for (const std::string& line : printed(command)) out += line + "\n";
+  for (const std::string& line : lines_of(command)) out += line + "\n";
   return out;
 }
 
 /// The words that `program --complete` answers.
 Words completed(Words command) {
   command.insert(command.begin() + 1, "--complete");
-  Words out = printed(command);
+  Words out = lines_of(command);
   for (std::string& word : out) word = word.substr(0, word.find('\t'));
   return out;
 }
@@ -162,7 +162,7 @@ Words completed(Words command) {
 
 TEST_CASE("every command and option of --help is offered, and no other") {
   for (const std::string program : {"bamtrain", "bamdata"}) {
-    const std::string top = help_of({program});
+    const std::string top = help_text({program});
     const std::string commands_text = top.substr(top.find("Commands:"));
     const Words commands =
         listed(commands_text.substr(0, commands_text.find("\n\n")), "^[a-z][-a-z]*");
@@ -179,7 +179,7 @@ TEST_CASE("every command and option of --help is offered, and no other") {
     CHECK(sorted(completed({program, "-"})) == options(top));
     for (const std::string& command : commands) {
       INFO(program << " " << command);
-      const std::string help = help_of({program, command});
+      const std::string help = help_text({program, command});
       CHECK(sorted(completed({program, command, "-"})) == options(help));
       CHECK(options(help).size() >= 2);
     }

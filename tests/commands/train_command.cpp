@@ -23,7 +23,7 @@ Outcome bamtrain_with(Words arguments) {
 }
 
 /// The configuration that --print-config prints for these arguments.
-json printed(const Words& arguments) {
+json resolved_by(const Words& arguments) {
   Words all = arguments;
   all.emplace_back("--print-config");
   const Outcome o = bamtrain_with(all);
@@ -44,25 +44,26 @@ void check_refused(const Words& arguments, ExitCode code, const std::string& par
 TEST_CASE("train takes its configuration as an argument or as --config, as without a command") {
   const Workplace w;
   const std::string file = write_config(w, "run.json", small_run(w));
-  const json config = printed({"--config", file});
+  const json config = resolved_by({"--config", file});
   CHECK(config["config_version"] == 3);
   CHECK(config["optimizer"]["clip"].is_number());  // a key that the file does not have
-  CHECK(printed({"train", file}) == config);
-  CHECK(printed({"train", "--config", file}) == config);
+  CHECK(resolved_by({"train", file}) == config);
+  CHECK(resolved_by({"train", "--config", file}) == config);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));  // nothing but printed
 }
 
 TEST_CASE("--set takes several values, up to an argument without one") {
   const Workplace w;
   const std::string file = write_config(w, "run.json", small_run(w));
-  const json apart = printed({"train", file, "--set", "seed=7", "--set", "eval.lengths=[16,48]"});
+  const json apart =
+      resolved_by({"train", file, "--set", "seed=7", "--set", "eval.lengths=[16,48]"});
   CHECK(apart["seed"] == 7);
-  CHECK(printed({"train", file, "--set", "seed=7", "eval.lengths=16,48"}) == apart);
-  CHECK(printed({"train", "--set", "seed=7", "eval.lengths=16,48", file}) == apart);
-  CHECK(printed({"--set", "seed=7", "eval.lengths=16,48", "--config", file}) == apart);
-  CHECK(printed({"train", file, "--set=seed=7", "eval.lengths=16,48"}) == apart);
-  CHECK(printed({"train", file, "--resume", "never", "--set", "seed=7"})["checkpoint"]["resume"] ==
-        "never");
+  CHECK(resolved_by({"train", file, "--set", "seed=7", "eval.lengths=16,48"}) == apart);
+  CHECK(resolved_by({"train", "--set", "seed=7", "eval.lengths=16,48", file}) == apart);
+  CHECK(resolved_by({"--set", "seed=7", "eval.lengths=16,48", "--config", file}) == apart);
+  CHECK(resolved_by({"train", file, "--set=seed=7", "eval.lengths=16,48"}) == apart);
+  CHECK(resolved_by({"train", file, "--resume", "never", "--set",
+                     "seed=7"})["checkpoint"]["resume"] == "never");
 }
 
 TEST_CASE("what train cannot take is refused as misuse of the command line") {
@@ -85,7 +86,7 @@ TEST_CASE("out_dir has the resolved configuration, from which the same run can b
   const Workplace w;
   const json config = small_run(w);
   const std::string file = write_config(w, "run.json", config), own = w.path("out/config.json");
-  const json resolved = printed({"train", file});
+  const json resolved = resolved_by({"train", file});
   REQUIRE(bamtrain_with({"train", file}).code == 0);
   CHECK(json::parse(read_text(own)) == resolved);
   const std::string trained = digest(w.path("out/checkpoint-00000008"));
