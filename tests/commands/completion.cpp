@@ -143,7 +143,7 @@ Words listed(const std::string& help, const std::string& entry) {
   return out;
 }
 
-std::string help_of(Words command) {
+std::string help_text(Words command) {
   command.emplace_back("--help");
   std::string out;
   for (const std::string& line : printed(command)) out += line + "\n";
@@ -162,7 +162,7 @@ Words completed(Words command) {
 
 TEST_CASE("every command and option of --help is offered, and no other") {
   for (const std::string program : {"bamtrain", "bamdata"}) {
-    const std::string top = help_of({program});
+    const std::string top = help_text({program});
     const std::string commands_text = top.substr(top.find("Commands:"));
     const Words commands =
         listed(commands_text.substr(0, commands_text.find("\n\n")), "^[a-z][-a-z]*");
@@ -179,7 +179,7 @@ TEST_CASE("every command and option of --help is offered, and no other") {
     CHECK(sorted(completed({program, "-"})) == options(top));
     for (const std::string& command : commands) {
       INFO(program << " " << command);
-      const std::string help = help_of({program, command});
+      const std::string help = help_text({program, command});
       CHECK(sorted(completed({program, command, "-"})) == options(help));
       CHECK(options(help).size() >= 2);
     }
