@@ -11,11 +11,11 @@ RUN /src/scripts/setup.sh python3-pip
 RUN meson setup -Dtests=false /build /src \
   && DESTDIR=/image meson install -C /build --strip
 RUN /src/scripts/runtime_packages.sh /image/usr/local/bin/* >/image/usr/local/share/bamtrain/packages
-# What pip installs to read Parquet; empty: nothing. The programs need no headers of it.
+# What pip installs to read Parquet, without its headers; empty: nothing.
 ARG PYARROW=pyarrow
 RUN if [ -n "$PYARROW" ]; then \
     pip install --quiet --break-system-packages --root-user-action=ignore --root=/image "$PYARROW" \
-    && rm -r /image/usr/local/lib/python3*/dist-packages/pyarrow/include \
+    && find /image/usr/local/lib -type f '(' -name '*.h' -o -name '*.hpp' -o -name '*.cc' ')' -delete \
     && echo python3 >>/image/usr/local/share/bamtrain/packages; fi
 
 FROM ${BASE}
