@@ -121,12 +121,14 @@ int parse_and_run(int argc, char** argv) {
     throw Error::fault(ExitCode::usage, "", "missing command, or a configuration to train by",
                        "bamtrain train FILE trains a run; bamtrain --help lists the commands");
   }
-  if (arguments.print_config) return print_config(arguments);
 
   take_stop_signals();
   // Outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
-  return run_or_abort(*comm, [&] { return run_train(arguments, *comm); });
+  return run_or_abort(*comm, [&] {
+    if (!arguments.print_config) return run_train(arguments, *comm);
+    return comm->rank() == 0 ? print_config(arguments) : 0;
+  });
 }
 
 }  // namespace

@@ -43,15 +43,12 @@ class HelpFormat : public CLI::Formatter {
     const auto arguments = arguments_of(*app);
     if (!arguments.empty()) out += "\nArguments:\n";
     for (const CLI::Option* argument : arguments) {
-      out += help_entry(argument_label(*argument), option_text(*argument));
+      out += help_entry(argument_label(*argument), argument_text(*argument));
     }
     for (const OptionGroup& group : option_groups(*app)) {
       out += "\n" + group.title + ":\n";
       for (const CLI::Option* option : group.options) {
-        // Of an argument that is also an option, the text stands at the argument.
-        out += help_entry(option_label(*option), option->get_positional()
-                                                     ? "the same as " + argument_label(*option)
-                                                     : option_text(*option));
+        out += help_entry(option_label(*option), option_text(*option));
       }
     }
     const std::string footer = app->get_footer();
@@ -88,6 +85,10 @@ std::string argument_label(const CLI::Option& option) {
 }
 
 std::string option_text(const CLI::Option& option) {
+  return option.get_positional() ? "the same as " + argument_label(option) : argument_text(option);
+}
+
+std::string argument_text(const CLI::Option& option) {
   std::string text = option.get_description();
   if (lists_choices_in_text(option)) text += " (one of " + join(option_choices(option)) + ")";
   if (!option.get_default_str().empty()) text += " (default: " + option.get_default_str() + ")";

@@ -37,6 +37,8 @@ std::string option_label(const CLI::Option& option);
 /// "RUN...".
 std::string argument_label(const CLI::Option& option);
 /// Its description, the choices that the label leaves out, and its default.
+std::string argument_text(const CLI::Option& option);
+/// The same; of an option that is also an argument, that it is "the same as RUN".
 std::string option_text(const CLI::Option& option);
 /// The words of which its value is one; empty for other values.
 std::vector<std::string> option_choices(const CLI::Option& option);

@@ -73,7 +73,7 @@ std::string command_section(const CLI::App& command, const std::string& program)
   std::string out = ".SS \"" + roff_text(name) + "\"\n";
   out += roff_text(command.get_description()) + ".\n.PP\n" + usage_lines(command, name);
   for (const CLI::Option* argument : arguments_of(command)) {
-    out += entry(roff_italic(argument_label(*argument)), option_text(*argument));
+    out += entry(roff_italic(argument_label(*argument)), argument_text(*argument));
   }
   const auto groups = option_groups(command);
   for (const OptionGroup& group : groups) {

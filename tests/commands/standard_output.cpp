@@ -117,8 +117,9 @@ TEST_CASE("a terminal gets a live line, a dumb one and NO_COLOR plain lines") {
   const std::string live = trained("TERM=xterm-256color");
   INFO(live);
   CHECK(moves_the_cursor(live));
-  CHECK(live.find("parameters: embedding 13504, attention 24576, mlp 36864, norms 320, prior 24, "
-                  "scale 8, head 13504\r\n") != std::string::npos);
+  CHECK(
+      live.find("parameters: embedding 13,504, attention 24,576, mlp 36,864, norms 320, prior 24, "
+                "scale 8, head 13,504\r\n") != std::string::npos);
   for (const char* variable : {"TERM=dumb", "NO_COLOR=1"}) {
     const std::string plain = trained(variable);
     INFO(plain);
