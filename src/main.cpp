@@ -118,8 +118,8 @@ int parse_and_run(int argc, char** argv) {
     arguments = of_command;
   }
   if (arguments.config.empty()) {
-    throw Error::fault(ExitCode::usage, "", "missing command, or a configuration to train by",
-                       "bamtrain train FILE trains a run; bamtrain --help lists the commands");
+    throw Error::fault(ExitCode::usage, "", "missing command",
+                       "bamtrain train FILE trains a run, bamtrain --help lists the commands");
   }
 
   take_stop_signals();

@@ -88,6 +88,10 @@ void refuse_other_folder(const std::string& folder) {
   if (std::filesystem::status(folder, ignored).type() == std::filesystem::file_type::not_found) {
     throw Error::fault(ExitCode::checkpoint, folder, "no such folder", "check the name");
   }
+  if (std::filesystem::is_regular_file(folder, ignored)) {
+    throw Error(ExitCode::checkpoint, folder, "the folder of a checkpoint or a run", "a file",
+                "name the folder");
+  }
   if (!std::filesystem::is_directory(folder, ignored) ||
       std::filesystem::exists(folder + "/" + files::kManifest, ignored)) {
     return;

@@ -207,8 +207,9 @@ ordered_json evaluate(const EvalArguments& given) {
   const ProgressLine line;
   const ordered_json attention = resolved_json(c)["model"]["attention"];
   const auto head = [&](const EvaluatedSet* set) {
-    ordered_json out = {
-        {"checkpoint", checkpoint.folder}, {"name", c.name}, {"step", checkpoint.step}};
+    ordered_json out = {{"checkpoint", replace_invalid_utf8(checkpoint.folder)},
+                        {"name", c.name},
+                        {"step", checkpoint.step}};
     if (set != nullptr) {
       out["data"] = set->source;
       out["data_fingerprint"] = set->shards->fingerprint();

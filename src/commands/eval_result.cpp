@@ -23,7 +23,7 @@ using nlohmann::ordered_json;
 
 ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& config) {
   return {
-      {"checkpoint", checkpoint.folder},
+      {"checkpoint", replace_invalid_utf8(checkpoint.folder)},
       {"name", config.name},
       {"step", checkpoint.step},
       {"weights",

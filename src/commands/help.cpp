@@ -11,6 +11,7 @@
 #include "commands/command.h"
 #include "commands/documentation.h"
 #include "config/reference.h"
+#include "core/closest_match.h"
 #include "core/faults.h"
 #include "core/help_format.h"
 #include "core/join.h"
@@ -84,7 +85,8 @@ std::string list_of_topics(const std::vector<Page>& pages) {
 /// The entry of a key, for which its last name is enough; empty if there is no such key.
 std::string entry_of(const std::string& key) {
   if (const std::string entry = config_entry(key); !entry.empty()) return entry;
-  const std::vector<std::string> longer = ending_with(key, config_paths());
+  const std::string own = name_here(key);
+  const std::vector<std::string> longer = ending_with(own.empty() ? key : own, config_paths());
   if (longer.size() < 2) return longer.empty() ? "" : config_entry(longer[0]);
   throw Error::fault(ExitCode::usage, "help config", "several keys end in " + key,
                      "choose one of " + join(longer));

@@ -144,7 +144,7 @@ CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& override
       .add_option("--set", overrides,
                   "change model.attention.prior to one with the same parameters, or "
                   "model.attention.scale or normalizer to one without parameters; repeatable")
-      ->type_name("KEY=VALUE")
+      ->type_name("KEY=VALUE ...")
       ->take_all()
       ->allow_extra_args(false);  // core/list_arguments.h repeats the option
 }

@@ -237,9 +237,9 @@ int run_report(const ReportArguments& given) {
   require_replaceable_report(arguments);
   if (arguments.figure == kRetrieval) return report_retrieval(arguments);
   refuse_repeated(arguments.runs);
-  AtomicFile output(*arguments.output);  // opened first, so that an unwritable path fails early
-  std::list<NamedRun> runs;              // a list, so that readers keep their addresses
+  std::list<NamedRun> runs;  // a list, so that readers keep their addresses
   for (const std::string& folder : arguments.runs) runs.emplace_back(folder);
+  AtomicFile output(*arguments.output);  // before the runs are read, so that it fails early
   const std::vector<std::string> names = names_of(runs);
   std::vector<ReportedRun> all;
   for (NamedRun& run : runs) {

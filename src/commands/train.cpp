@@ -115,6 +115,13 @@ RunConfig config_of(const TrainArguments& arguments) {
   return begun_config(arguments.config, overrides);
 }
 
+/// The text of config.json. How this start resumes is no part of the run.
+std::string config_file(const RunConfig& config) {
+  nlohmann::ordered_json out = resolved_json(config);
+  out["checkpoint"]["resume"] = CheckpointConfig{}.resume;
+  return out.dump(2) + "\n";
+}
+
 /// Where a configuration names no version: which one was taken.
 std::string version_taken(const RunConfig& c, const std::string& file) {
   if (c.names_version) return "";
@@ -181,6 +188,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   run_on_all_ranks(comm, [&] {
     run.config = config_of(arguments);
     run.resolved = resolved_json(run.config);
+    run.config_file = config_file(run.config);
   });
   require_agreement(comm, config_facts(run.resolved));
   run_on_all_ranks(comm, [&] {

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 namespace bamtrain {
 
@@ -74,9 +73,11 @@ json command_line_value(const std::string& text, const json& parsed, const Value
     return parsed;
   }
   json list = json::array();
-  std::istringstream elements(text);
-  std::string one;
-  while (std::getline(elements, one, ',')) list.push_back(element(one, schema["items"]));
+  for (size_t begin = 0; begin <= text.size();) {  // "64," has an empty element
+    const size_t end = std::min(text.find(',', begin), text.size());
+    list.push_back(element(text.substr(begin, end - begin), schema["items"]));
+    begin = end + 1;
+  }
   return list;
 }
 

@@ -83,7 +83,8 @@ std::string take_base(json& root, const std::string& file) {
   }
   const std::string named = found->get<std::string>();
   root.erase(found);
-  return (fs::path(file).parent_path() / named).lexically_normal().string();
+  // As the system reads it: ".." behind a symbolic link is the link's target's parent.
+  return (fs::path(file).parent_path() / named).string();
 }
 
 /// The files from `path` to its last base.
@@ -105,8 +106,10 @@ std::vector<ConfigDocument> read_chain(const std::string& path) {
     }
     for (const ConfigDocument& earlier : chain) {
       if (!fs::equivalent(earlier.file, next, ignored)) continue;
-      throw Error::fault(ExitCode::config, where, next + " has this file as its own base",
-                         "remove one of the bases");
+      throw Error::fault(ExitCode::config, where,
+                         next + (&earlier == &chain.back() ? " is this file itself"
+                                                           : " has this file as its own base"),
+                         "remove it, or name another");
     }
     if (chain.size() == kMostConfigFiles) {
       throw Error(ExitCode::config, where, "at most " + std::to_string(kMostConfigFiles) + " files",
@@ -150,16 +153,17 @@ void merge(const json& object, const std::string& group, const std::string& file
   }
 }
 
-/// Gives a file the version of its base.
+/// Gives a file the version of its base, or none if that has none.
 void take_version(ConfigDocument& document, const ConfigDocument& base) {
   json& root = document.root;
-  const json version = base.root.value("config_version", json(kConfigVersion));
-  if (root.contains("config_version") && root["config_version"] != version) {
+  const auto version = base.root.find("config_version");
+  const bool none = version == base.root.end();
+  if (root.contains("config_version") && (none || root["config_version"] != *version)) {
     throw Error(ExitCode::config, Origin{document.file}.at("config_version"),
-                version.dump() + ", the version of " + base.file, root["config_version"].dump(),
-                "remove it");
+                (none ? "none" : version->dump()) + ", as in " + base.file,
+                root["config_version"].dump(), none ? "set it in the base" : "remove it");
   }
-  root["config_version"] = version;
+  if (!none) root["config_version"] = *version;
 }
 
 }  // namespace

@@ -52,25 +52,17 @@ std::string nearest_path(const std::string& path) {
   const std::string name = last_name(path);
   const std::string prefix = path.substr(0, path.size() - name.size());
   const std::string group = prefix.substr(0, prefix.find_last_not_of('.') + 1);
-  const size_t near = std::max<size_t>(1, name.size() / 3);
   const std::string sibling = closest_match(name, members(group));
   if (!sibling.empty()) return prefix + sibling;
+  std::vector<std::string> names, paths;
   for (const Key& k : all_keys()) {
-    if (last_name(k.path) == name_here(name)) return k.path;
-  }
-  std::string best;
-  size_t best_distance = near + 1;
-  std::vector<std::string> paths;
-  for (const Key& k : all_keys()) {
+    names.push_back(last_name(k.path));
     paths.push_back(k.path);
-    const size_t distance = edit_distance(name, last_name(k.path));
-    if (distance < best_distance) {
-      best = k.path;
-      best_distance = distance;
-    }
   }
+  const std::string near = closest_match(name, names);
+  if (!near.empty()) return paths[std::ranges::find(names, near) - names.begin()];
   for (const KeyGroup& g : all_groups()) paths.push_back(g.path);
-  return best.empty() ? closest_match(path, paths) : best;
+  return closest_match(path, paths);
 }
 
 }  // namespace

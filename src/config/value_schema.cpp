@@ -145,6 +145,7 @@ std::string remedy_for_type(const json& value, const ValueSchema& s, const std::
   if (allows(s, "number")) return "write a number, without quotes";
   if (allows(s, "array")) return "write a list in brackets: [...]";
   if (s.contains("enum")) return "";
+  if (allows(s, "boolean")) return "write true or false";
   if (allows(s, "string")) return "write one string, in double quotes";
   return allows(s, "object") ? "write an object in braces: {...}" : "";
 }

@@ -104,6 +104,12 @@ std::string name_here(const std::string& word) {
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string own = name_here(word);
   if (std::ranges::find(candidates, own) != candidates.end()) return own;
+  constexpr size_t kLettersOfBeginning = 3;
+  const auto begins = std::ranges::find_if(candidates, [&word](const std::string& candidate) {
+    const size_t letters = word.size() - std::min(word.size(), word.find_first_not_of('-'));
+    return letters >= kLettersOfBeginning && candidate.starts_with(word);
+  });
+  if (begins != candidates.end()) return *begins;
   std::string best;
   size_t best_distance = 0;
   for (const std::string& candidate : candidates) {

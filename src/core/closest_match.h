@@ -14,7 +14,8 @@ std::string name_here(const std::string& word);
 /// insertion, deletion, substitution or swap of neighbors costs one; case is ignored. A candidate
 /// counts only if it is close: within a third of the longer word's length, at least one edit. A
 /// prefix of a candidate, as long as `word` and at least three letters, may be as close instead. A
-/// name that other programs use for a candidate (gpu for cuda) takes precedence. Returns an empty
+/// name that other programs use for a candidate (gpu for cuda) takes precedence, then the first
+/// candidate that begins with the word. Returns an empty
 /// string if no candidate is close, because another name would mislead.
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates);
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/help_format.h"
+#include "core/list_arguments.h"
 
 namespace bamtrain {
 
@@ -39,7 +40,9 @@ void read_word(const std::string& word, Position* at) {
                       word.find('=') == std::string::npos;
     at->option = open ? option : nullptr;
   } else if (at->option != nullptr) {
-    if (!takes_many(*at->option) || !at->option->get_allow_extra_args()) at->option = nullptr;
+    // Options of settings take more of them (core/list_arguments.h).
+    const bool many = takes_many(*at->option) && at->option->get_allow_extra_args();
+    if (!many && !is_setting(word)) at->option = nullptr;
   } else if (const CLI::App* const command =
                  at->arguments.empty() ? find_command(*at->app, word) : nullptr) {
     *at = {command, {}};

@@ -123,7 +123,7 @@ std::vector<std::string> usage_of(const CLI::App& app, const std::string& name) 
   const std::string command = name + " COMMAND [OPTIONS]";
   if (of_commands && app.get_require_subcommand_min() > 0) return {command};
   std::string call = name;
-  if (of_commands && app.get_option_no_throw("--config") != nullptr) call += " --config FILE";
+  if (of_commands && app.get_option_no_throw("--config") != nullptr) call += " train FILE";
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional() || !option->get_required()) continue;
     call += " --" + option->get_lnames().front() + " " + value_name(*option);

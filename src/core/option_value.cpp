@@ -42,6 +42,21 @@ CLI::Option* take(CLI::Option* option, const std::string& shown,
               remedy);
 }
 
+/// 1000 for 1_000; a separator stands between two digits. Other texts are returned as they are.
+std::string without_separators(const std::string& text) {
+  std::string digits;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool between = i > 0 && i + 1 < text.size() && std::isdigit(text[i - 1]) != 0 &&
+                         std::isdigit(text[i + 1]) != 0;
+    if (text[i] != '_') {
+      digits += text[i];
+    } else if (!between) {
+      return text;
+    }
+  }
+  return digits;
+}
+
 bool is_integer(const std::string& text) {
   const size_t first = text.starts_with('-') ? 1 : 0;
   return text.size() > first && text.find_first_not_of("0123456789", first) == std::string::npos;
@@ -74,7 +89,7 @@ std::optional<int64_t> bytes_in(const std::string& text) {
 CLI::Option* take_integers(CLI::Option* option, int64_t minimum, int64_t maximum) {
   const std::string range = std::to_string(minimum) + " to " + std::to_string(maximum);
   const auto read = [name = option->get_name(), range, minimum, maximum](const std::string& text) {
-    const auto value = whole<int64_t>(text);
+    const auto value = whole<int64_t>(without_separators(text));
     if (value && *value >= minimum && *value <= maximum) return std::to_string(*value);
     refuse(name, "an integer from " + range, text,
            is_integer(text) ? "" : "write a whole number in digits");

@@ -24,8 +24,8 @@ TokenizerFile::TokenizerFile(const std::string& path, std::string sha256)
   }
 }
 
-void TokenizerFile::write(const std::string& folder) const {
-  const std::string path = (fs::path(folder) / name_).string();
+void TokenizerFile::write(const std::string& folder, const std::string& prefix) const {
+  const std::string path = (fs::path(folder) / (prefix + name_)).string();
   std::error_code ignored;  // AtomicFile reports the reason
   if (fs::is_regular_file(path, ignored)) {
     const std::string found = sha256_file(path);

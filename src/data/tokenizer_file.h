@@ -14,9 +14,10 @@ class TokenizerFile {
   /// Its name, without the folder.
   const std::string& name() const { return name_; }
 
-  /// Writes it to `folder` under its own name, atomically and durably. An equal file there stays
-  /// untouched. Throws Error (io) if another file has this name, and as AtomicFile.
-  void write(const std::string& folder) const;
+  /// Writes it to `folder` under its own name, or `prefix` and that, atomically and durably. An
+  /// equal file there stays untouched. Throws Error (io) if another file has this name, and as
+  /// AtomicFile.
+  void write(const std::string& folder, const std::string& prefix = "") const;
 
  private:
   std::string name_, sha256_, bytes_;

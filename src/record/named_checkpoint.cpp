@@ -28,7 +28,12 @@ Checkpoint open_named_checkpoint(const std::string& folder, const Warn& tell) {
   const auto step = best["step"].get<int64_t>();
   tell(folder + ": best checkpoint by " + best["metric"].get<std::string>() + ", " +
        checkpoint_name(step));
-  return step == newest->step ? *newest : open_checkpoint(folder + "/" + checkpoint_name(step));
+  if (step == newest->step) return *newest;
+  try {
+    return open_checkpoint(folder + "/" + checkpoint_name(step));
+  } catch (const Error& e) {
+    throw e.or_else("name the newest, " + newest->folder);
+  }
 }
 
 }  // namespace bamtrain

@@ -39,13 +39,9 @@ void keep_tokenizer(const RunConfig& c, const std::string& sha256, const Warn& w
   }
   std::error_code ignored;
   if (fs::equivalent(fs::path(found).parent_path(), c.out_dir, ignored)) return;
-  if (is_run_entry(fs::path(found).filename().string())) {
-    throw Error::fault(
-        ExitCode::data, found,
-        "the run cannot copy the tokenizer to out_dir under this name, which it uses",
-        "rename the file");
-  }
-  TokenizerFile(found, sha256).write(c.out_dir);
+  // Its SHA-256 finds it again under any name.
+  const bool taken = is_run_entry(fs::path(found).filename().string());
+  TokenizerFile(found, sha256).write(c.out_dir, taken ? "tokenizer-" : "");
 }
 
 }  // namespace bamtrain

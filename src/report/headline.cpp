@@ -146,6 +146,7 @@ std::vector<Claim> lowest_and_highest(std::vector<Claim> claims) {
   const auto [low, high] =
       std::minmax_element(claims.begin(), claims.end(),
                           [](const Claim& a, const Claim& b) { return a.value < b.value; });
+  if (low == high) return {*low};
   return {*low, *high};
 }
 
@@ -166,8 +167,10 @@ std::string headline(const Runs& runs) {
                     (same || claims[i].at.empty() ? "" : " " + claims[i].at));
   }
   if (!many) return join(words, "; ");
-  return words.empty() ? fmt::format("{} runs", count)
-                       : fmt::format("lowest and highest of {}: {}", count, join(words, "; "));
+  if (words.size() < 2) {  // the others have none
+    return fmt::format("{} runs{}{}", count, words.empty() ? "" : "; ", join(words));
+  }
+  return fmt::format("lowest and highest of {}: {}", count, join(words, "; "));
 }
 
 std::string headline_note(const Runs& runs) {

@@ -42,7 +42,7 @@ std::string errors_note(const char* clusters) {
   return fmt::format(
       "<p>\u00b1 is the standard error over the {} of this text. It does not include seed "
       "variance, and the difference of two models on the same text usually has a smaller one. "
-      "\u00b1 - means unknown: there is only one.</p>\n",
+      "\u201c-\u201d: no standard error, as there is only one document or sequence.</p>\n",
       clusters);
 }
 

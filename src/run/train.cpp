@@ -59,10 +59,10 @@ void check_results(const RunConfig& c) {
   const Results readable(path);
 }
 
-/// Writes config.json: the resolved configuration, also of a run that is resumed with changes.
+/// Writes config.json, anew for a run that is resumed with changes.
 void write_config(const TrainRun& run) {
   AtomicFile file(run.config.out_dir + "/" + kConfigFile);
-  file.write(run.resolved.dump(2) + "\n");
+  file.write(run.config_file);
   file.commit();
 }
 

@@ -21,6 +21,7 @@ namespace bamtrain {
 struct TrainRun {
   RunConfig config;
   nlohmann::json resolved;  // the config as stored with every checkpoint
+  std::string config_file;  // the text of config.json, which trains the same run
   bool has_device = true;   // false: planned for a GPU that this machine lacks
   std::string gpu;          // for starts.json, as in RunStart of record/provenance.h
   std::map<std::string, std::string> libraries;

@@ -216,6 +216,8 @@ TEST_CASE("values of keys: mechanisms, true and false, topics of help") {
                  std::string("model.attention.prior=") + prior));
   }
   CHECK(offers({"bamtrain", "--set", "data.train="}, ":files"));
+  CHECK(completed({"bamtrain", "train", "run.json", "--set", "seed=1", "train.ste"}) ==
+        Words{"train.steps="});
   CHECK(completed({"bamtrain", "--set", "no.such.key="}).empty());
   for (const char* topic :
        {"config", "training", "rope", "ssmax", "entmax", "niah", "eval", "prior"}) {

@@ -196,6 +196,7 @@ TEST_CASE("report refuses what it cannot read or write") {
     CHECK_FALSE(fs::exists(page));
   };
   refused({"-o", page}, 2, "RUN");
+  refused({bam + "x"}, 6, bam + "x: no such folder");
   refused({bam, t.w.path("rope")}, 2, "--output: missing (the page of several runs)");
   refused({bam, "--figure", "loss"}, 2, "--output: missing (the file of a figure)");
   refused({bam, bam + "/", "-o", page}, 2, "is given twice");

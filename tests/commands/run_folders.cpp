@@ -80,7 +80,8 @@ TEST_CASE("a run's folder stands for its best checkpoint where the run names a m
         std::pair(t.checkpoint(4),
                   out + ": best checkpoint by validation/loss, checkpoint-00000004"));
   fs::remove_all(t.checkpoint(4));
-  CHECK_THROWS_WITH(opened(out), Catch::Contains("checkpoint-00000004: no such folder"));
+  CHECK_THROWS_WITH(opened(out), Catch::Contains("checkpoint-00000004: no such folder") &&
+                                     Catch::Contains("name the newest, " + t.checkpoint(8)));
 }
 
 TEST_CASE("eval of a run measures its checkpoint at the lengths of its configuration") {
@@ -130,6 +131,14 @@ TEST_CASE("export and report of a run need no name for what they write") {
   CHECK(fs::exists(t.w.path("out/report.html")));
 }
 
+TEST_CASE(
+    "a folder whose name is not UTF-8 is evaluated, and a result names it as well as it can") {
+  const SavedRun t;
+  fs::copy(t.w.path("out"), t.w.path("out\xff"), fs::copy_options::recursive);
+  const json result = t.evaluated({t.w.path("out\xff")});
+  CHECK(result["checkpoint"] == t.w.path("out\uFFFD/checkpoint-00000008"));
+}
+
 TEST_CASE("a run resumes from another run's folder, and goes on with its own") {
   const SavedRun t;
   const auto trained = [&t](const std::string& stop) {
@@ -163,5 +172,6 @@ TEST_CASE("a folder that is neither a run's nor a checkpoint is refused by what 
   CHECK_THROWS_WITH(
       opened(t.w.path("train")),
       Catch::Contains("expected a checkpoint, or the folder of a run with checkpoints"));
+  CHECK_THROWS_WITH(opened(t.w.path("run.json")), Catch::Contains("found a file"));
   CHECK_THROWS_WITH(opened(t.w.path("none")), Catch::Contains("no such folder"));
 }

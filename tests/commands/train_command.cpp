@@ -92,6 +92,10 @@ TEST_CASE("out_dir has the resolved configuration, from which the same run can b
   const std::string trained = digest(w.path("out/checkpoint-00000008"));
   REQUIRE(bamtrain_with({"train", own, "--set", "out_dir=" + w.path("again")}).code == 0);
   CHECK(digest(w.path("again/checkpoint-00000008")) == trained);
+  // How a start resumed is not part of the run.
+  REQUIRE(bamtrain_with({"train", file, "--resume", "never", "--set", "out_dir=" + w.path("new")})
+              .code == 0);
+  CHECK(json::parse(read_text(w.path("new/config.json")))["checkpoint"]["resume"] == "auto");
   check_refused({"train", w.path("out")}, ExitCode::io, "did you mean " + own + "?");
   // A resumed run says what it was resumed with.
   REQUIRE(bamtrain_with({"train", file, "--set", "log.every=2"}).code == 0);

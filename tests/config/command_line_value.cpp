@@ -33,6 +33,13 @@ TEST_CASE("lists of numbers and of fixed names need no brackets on the command l
         resolved_with({"model.attention.prior=[\"rope\",\"nope\"]"}));
 }
 
+TEST_CASE("an element of a list is not empty") {
+  for (const char* value : {"64,", ",64", "64,,128"}) {
+    check_mentions(message(kValid, {std::string("eval.lengths=") + value}),
+                   {"eval.lengths[", "an integer", "found the string \"\""});
+  }
+}
+
 TEST_CASE("a list of free texts needs its brackets") {
   CHECK_THROWS(valid_with({"checkpoint.allow_change=seed,name"}));
   CHECK(valid_with({"checkpoint.allow_change=[\"seed\"]"}).checkpoint.allow_change ==

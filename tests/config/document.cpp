@@ -99,7 +99,8 @@ TEST_CASE("a base that is missing, or its own, or no configuration is refused wi
   };
   check_mentions(refusal(child("a.json", "none.json")),
                  {"a.json: base: ", "none.json: no such file", "relative to the folder of"});
-  check_mentions(refusal(child("self.json", "self.json")), {"self.json: base:", "its own base"});
+  check_mentions(refusal(child("self.json", "self.json")),
+                 {"self.json: base:", "is this file itself"});
   child("x.json", "y.json");
   child("y.json", "z.json");
   check_mentions(refusal(child("z.json", "x.json")), {"y.json: base:", "its own base"});
@@ -107,6 +108,31 @@ TEST_CASE("a base that is missing, or its own, or no configuration is refused wi
   check_mentions(refusal(child("e.json", "")), {"e.json: base: expected the path", "\"\""});
   folder.write("list.json", json::array());
   check_mentions(refusal(child("l.json", "list.json")), {"list.json: expected an object"});
+}
+
+TEST_CASE("a base is found from where a symbolic link leads") {
+  const Folder folder;
+  json base = valid();
+  base["seed"] = 1;
+  folder.write("real/base.json", base);
+  base["seed"] = 777;
+  folder.write("base.json", base);  // beside the link
+  folder.write("real/configs/v.json", {{"base", "../base.json"}, {"out_dir", "o"}});
+  fs::create_directory_symlink(folder.path("real/configs"), folder.path("link"));
+  CHECK(read_run_config(folder.path("link/v.json"), {}).seed == 1);
+}
+
+TEST_CASE("files have a version only if their base has one") {
+  const Folder folder;
+  json base = valid();
+  base.erase("config_version");
+  folder.write("base.json", base);
+  const std::string plain = folder.write("plain.json", {{"base", "base.json"}, {"out_dir", "o"}});
+  CHECK_FALSE(read_run_config(plain, {}).names_version);
+  CHECK(read_run_config(plain, {}, 1).config_version == 1);
+  const std::string own =
+      folder.write("own.json", {{"base", "base.json"}, {"out_dir", "o"}, {"config_version", 3}});
+  check_mentions(refusal(own), {"own.json: config_version: expected none, as in", "base.json"});
 }
 
 TEST_CASE("the version of a base holds for the files on it") {
@@ -125,7 +151,7 @@ TEST_CASE("the version of a base holds for the files on it") {
   CHECK_FALSE(read_run_config(same, {}).eval.require_all_lengths);
   const std::string other =
       folder.write("other.json", {{"base", "base.json"}, {"out_dir", "o"}, {"config_version", 3}});
-  check_mentions(refusal(other), {"other.json: config_version: expected 1, the version of",
+  check_mentions(refusal(other), {"other.json: config_version: expected 1, as in",
                                   "base.json, found 3; remove it"});
 }
 

@@ -36,6 +36,7 @@ TEST_CASE("a slip is one edit in three letters, of the whole name or of its begi
   CHECK(closest_match("abc", {"xyz"}).empty());
   CHECK(closest_match("trian", {"train_it_all"}) == "train_it_all");
   CHECK(closest_match("rms", {"layernorm", "rmsnorm"}) == "rmsnorm");
+  CHECK(closest_match("--out", {"--count", "--output"}) == "--output");
   CHECK(closest_match("rm", {"rmsnorm"}).empty());
 }
 

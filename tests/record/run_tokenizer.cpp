@@ -156,15 +156,16 @@ TEST_CASE("a run refuses another file under the tokenizer's name, and names of i
                  f.w.path("out/t.model") + ": expected no such file, or the tokenizer"));
   CHECK(read_text(f.w.path("out/t.model")) == "mine");
   fs::remove(f.w.path("out/t.model"));
-  for (const char* name : {"results.json", "metrics.jsonl", "stop", "checkpoint-00000001"}) {
+  for (const char* name :
+       {"results.json", "metrics.jsonl", "config.json", "stop", "checkpoint-00000001"}) {
     f.put(std::string("data/train/") + name);
     f.name("data/train", name);
-    CHECK(contains(error_of(ExitCode::data, [&] { f.keep(); }), "under this name, which it uses"));
-    CHECK(fs::is_empty(f.c.out_dir));
-    // The remedy: the search finds it under any name.
-    fs::rename(f.w.path(std::string("data/train/") + name), f.w.path("data/train/t.model"));
     f.keep();
-    fs::remove(f.w.path("out/t.model"));
+    CHECK_FALSE(fs::exists(f.w.path(std::string("out/") + name)));  // the run's own file
+    CHECK(read_text(f.w.path(std::string("out/tokenizer-") + name)) == f.model);
+    f.keep();  // its SHA-256 finds it
+    fs::remove_all(f.c.out_dir);
+    fs::create_directories(f.c.out_dir);
   }
 }
 

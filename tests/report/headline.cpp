@@ -111,6 +111,10 @@ TEST_CASE("a headline of many runs names the lowest and the highest") {
     f.add_windows(fmt::format("r{}", i), {100, 120 + static_cast<double>((i + 4) % 9)});
   }
   CHECK(headline(f.runs) == "lowest and highest of 9: r5: +20 % at 2x; r4: +28 %");
+  Fixture one;
+  one.add_windows("measured", {100, 120});
+  for (size_t i = 0; i < kMostNamed; ++i) one.add(fmt::format("r{}", i));
+  CHECK(headline(one.runs) == "9 runs; measured: +20 % at 2x");
 }
 
 TEST_CASE("a perplexity without a number has no change") {
