@@ -70,11 +70,11 @@ Lengths protocol_of(const Runs& runs, const std::vector<SeedGroup>& groups) {
 std::string change_text(double change) {
   const double percent = 100 * change;
   if (!std::isfinite(percent)) return "not finite";
-  if (std::abs(percent) < 0.05) return "0.0 %";
-  if (std::abs(percent) < 10) return fmt::format("{:+.1f} %", percent);
+  if (std::abs(percent) < 0.05) return "0.0\u00a0%";
+  if (std::abs(percent) < 10) return fmt::format("{:+.1f}\u00a0%", percent);
   const std::string sign = percent > 0 ? "+" : "";
   const bool large = percent >= 1e6;
-  return sign + number_text(large ? percent : std::round(percent), large ? 3 : 15) + " %";
+  return sign + number_text(large ? percent : std::round(percent), large ? 3 : 15) + "\u00a0%";
 }
 
 /// What one run, or one group of seeds, has to show.

@@ -58,9 +58,9 @@ std::string group_table(const StudyTable& t, size_t g) {
         if (cell->paired) {
           const PairedCell& paired = *cell->paired;
           text += "<br/>" + paired_text(group.number, paired.difference, "\u00a0\u00b1\u00a0");
-          if (paired.p_holm) text += fmt::format(", p {:.2g}", *paired.p_holm);
+          if (paired.p_holm) text += fmt::format(", p\u00a0{:.2g}", *paired.p_holm);
         } else if (cell->p) {
-          text += fmt::format("<br/>Welch's p {:.2g}", *cell->p);
+          text += fmt::format("<br/>Welch's p\u00a0{:.2g}", *cell->p);
         }
       }
       cells.push_back(text);

@@ -44,12 +44,13 @@ TEST_CASE("a headline is the change of perplexity up to the longest length, in m
   Fixture f;
   f.add_windows("rope", {50, 60, 70, 72, 77.5});
   f.add_windows("bam", {40, 40, 40, 40, 41.24});
-  CHECK(headline(f.runs) == "rope: +55 % at 16x; bam: +3.1 %");
+  CHECK(headline(f.runs) == "rope: +55\u00a0% at 16x; bam: +3.1\u00a0%");
   f.add_windows("short", {100, 99.6});
   f.add_windows("far", {10, 133.4});
   f.add_windows("flat", {10, 9.998});
   CHECK(headline(f.runs) ==
-        "rope: +55 % at 16x; bam: +3.1 %; short: -0.4 % at 2x; far: +1,234 %; flat: 0.0 %");
+        "rope: +55\u00a0% at 16x; bam: +3.1\u00a0%; short: -0.4\u00a0% at 2x; far: +1,234\u00a0%; "
+        "flat: 0.0\u00a0%");
   CHECK(headline_note(f.runs) ==
         "Perplexity at the longest measured length, relative to that at the training length of 64, "
         "over all positions of each window.");
@@ -61,9 +62,9 @@ TEST_CASE("a headline is of the last tokens, unless an evaluated run lacks them"
   f.add_windows("b", {50, 60});
   f.records[0].perplexity->last = {{64, 50}, {128, 100}};
   f.records[0].perplexity->last_tokens = f.records[1].perplexity->last_tokens = 32;
-  CHECK(headline(f.runs) == "a: +10 % at 2x; b: +20 %");
+  CHECK(headline(f.runs) == "a: +10\u00a0% at 2x; b: +20\u00a0%");
   f.records[1].perplexity->last = {{64, 50}, {160, 25}};
-  CHECK(headline(f.runs) == "a: +100 % at 2x; b: -50 % at 2.5x");
+  CHECK(headline(f.runs) == "a: +100\u00a0% at 2x; b: -50\u00a0% at 2.5x");
   CHECK(headline_note(f.runs).ends_with(", over each window's last 32 tokens."));
 }
 
@@ -72,7 +73,7 @@ TEST_CASE("a headline has the mean of seeds, at lengths that all of them have") 
   f.add_windows("bam-1", {50, 60, 90}, "r", 1);
   f.add_windows("bam-2", {40, 75}, "r", 2);
   // sqrt((60 / 50) (75 / 40)) = 1.5
-  CHECK(headline(f.runs) == "bam (2 seeds): +50 % at 2x");
+  CHECK(headline(f.runs) == "bam (2 seeds): +50\u00a0% at 2x");
   CHECK(headline_note(f.runs).ends_with(" Seeds: means of losses."));
 }
 
@@ -85,10 +86,10 @@ TEST_CASE("a headline of runs without such lengths is their last loss") {
     validated.metrics.add(m);
   }
   f.add("logged").metrics.add(line(3, 6.25));
-  CHECK(
-      headline(f.runs) ==
-      "rope: +20 % at 2x; at one length: no step logged yet; validated: validation loss 4.5000 at "
-      "step 2,000; logged: loss 6.2500 at step 3");
+  CHECK(headline(f.runs) ==
+        "rope: +20\u00a0% at 2x; at one length: no step logged yet; validated: validation loss "
+        "4.5000 at "
+        "step 2,000; logged: loss 6.2500 at step 3");
   Fixture none;
   none.add("logged").metrics.add(line(3, 6.25));
   CHECK(headline(none.runs) == "logged: loss 6.2500 at step 3");
@@ -110,11 +111,11 @@ TEST_CASE("a headline of many runs names the lowest and the highest") {
   for (size_t i = 0; i <= kMostNamed; ++i) {
     f.add_windows(fmt::format("r{}", i), {100, 120 + static_cast<double>((i + 4) % 9)});
   }
-  CHECK(headline(f.runs) == "lowest and highest of 9: r5: +20 % at 2x; r4: +28 %");
+  CHECK(headline(f.runs) == "lowest and highest of 9: r5: +20\u00a0% at 2x; r4: +28\u00a0%");
   Fixture one;
   one.add_windows("measured", {100, 120});
   for (size_t i = 0; i < kMostNamed; ++i) one.add(fmt::format("r{}", i));
-  CHECK(headline(one.runs) == "9 runs; measured: +20 % at 2x");
+  CHECK(headline(one.runs) == "9 runs; measured: +20\u00a0% at 2x");
 }
 
 TEST_CASE("a perplexity without a number has no change") {
