@@ -116,6 +116,17 @@ TEST_CASE("eval without lengths needs a run that has some") {
   refused({}, "--lengths: missing (the run has none for perplexity in eval.lengths)");
 }
 
+TEST_CASE("inspect takes a run's folder") {
+  const SavedRun t;
+  const Outcome o = run({bamtrain_program(), "inspect", t.w.path("out"), "--ids", "1,2,3",
+                         "--output", t.w.path("seen")},
+                        threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("newest checkpoint, checkpoint-00000008") != std::string::npos);
+  CHECK(read_text(t.w.path("seen.html")).find("checkpoint-00000008") != std::string::npos);
+}
+
 TEST_CASE("export and report of a run need no name for what they write") {
   const SavedRun t;
   const Outcome exported =
