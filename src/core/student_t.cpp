@@ -1,6 +1,7 @@
 #include "core/student_t.h"
 
 #include <cmath>
+#include <initializer_list>
 
 namespace bamtrain {
 
