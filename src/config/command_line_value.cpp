@@ -1,9 +1,10 @@
 #include "config/command_line_value.h"
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "core/digit_separators.h"
 
 namespace bamtrain {
 
@@ -18,20 +19,11 @@ bool allows_type(const ValueSchema& schema, const std::string& type) {
          (found->is_array() && std::find(found->begin(), found->end(), type) != found->end());
 }
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
-/// The number in 1_000; a separator stands between two digits.
+/// The number in 1_000; nullopt without separators, or for another text.
 std::optional<json> separated_number(const std::string& text) {
-  std::string digits;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_') {
-      digits += text[i];
-    } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
-      return std::nullopt;
-    }
-  }
+  const std::string digits = without_separators(text);
   json number = json::parse(digits, nullptr, false);
-  if (digits.size() == text.size() || !number.is_number()) return std::nullopt;
+  if (digits == text || !number.is_number()) return std::nullopt;
   return number;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/abbreviate.h"
+#include "core/digit_separators.h"
 #include "core/error.h"
 #include "core/faults.h"
 
@@ -40,21 +41,6 @@ CLI::Option* take(CLI::Option* option, const std::string& shown,
                          const std::string& text, const std::string& remedy) {
   throw Error(ExitCode::usage, option, expected, text.empty() ? "an empty text" : abbreviate(text),
               remedy);
-}
-
-/// 1000 for 1_000; a separator stands between two digits. Other texts are returned as they are.
-std::string without_separators(const std::string& text) {
-  std::string digits;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool between = i > 0 && i + 1 < text.size() && std::isdigit(text[i - 1]) != 0 &&
-                         std::isdigit(text[i + 1]) != 0;
-    if (text[i] != '_') {
-      digits += text[i];
-    } else if (!between) {
-      return text;
-    }
-  }
-  return digits;
 }
 
 bool is_integer(const std::string& text) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/manifest.h"
 #include "core/error.h"
 #include "record/run_files.h"
 
@@ -11,7 +12,8 @@ namespace bamtrain {
 bool is_run_folder(const std::string& folder) {
   std::error_code ignored;
   return std::filesystem::is_directory(folder, ignored) &&
-         !std::filesystem::exists(folder + "/manifest.json", ignored) && newest_step(folder);
+         !std::filesystem::exists(folder + "/" + checkpoint_files::kManifest, ignored) &&
+         newest_step(folder);
 }
 
 Checkpoint open_named_checkpoint(const std::string& folder, const Warn& tell) {
