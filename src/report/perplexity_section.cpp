@@ -143,7 +143,8 @@ std::string differences_note(const Runs& runs, const PairedPerplexities& paired)
       kSignificance, runs.size() > 1 ? "column" : "lengths");
 }
 
-Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
+Chart perplexity_chart(const Runs& runs, const Protocol& protocol,
+                       const PairedPerplexities& paired) {
   Chart chart;
   chart.title = perplexity_title(runs, protocol);
   chart.x_title = protocol.x_title;
@@ -153,7 +154,6 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   // Bins have equal widths.
   chart.x = protocol.by_position ? Spacing::linear : Spacing::logarithmic;
   chart.labels = runs.size() > 1;
-  const PairedPerplexities paired(runs, protocol.rows);
   std::set<double> lengths, trained;
   for (size_t n = 0; n < runs.size(); ++n) {
     const Rows* rows = rows_of(runs[n], protocol);
@@ -248,7 +248,9 @@ std::string last_title(int64_t tokens) {
 std::vector<NamedChart> perplexity_charts(const Runs& runs) {
   std::vector<NamedChart> out;
   for (const Protocol& protocol : kProtocols) {
-    if (is_shown(runs, protocol)) out.push_back({protocol.name, perplexity_chart(runs, protocol)});
+    if (!is_shown(runs, protocol)) continue;
+    const PairedPerplexities paired(runs, protocol.rows);
+    out.push_back({protocol.name, perplexity_chart(runs, protocol, paired)});
   }
   return out;
 }
@@ -295,7 +297,7 @@ std::string perplexity_section(const Runs& runs) {
     const auto rows = [&](const ReportedRun& run) { return rows_of(run, protocol); };
     if (!is_shown(runs, protocol)) continue;
     const PairedPerplexities paired(runs, protocol.rows);
-    protocols += beside(figure_of(perplexity_chart(runs, protocol)),
+    protocols += beside(figure_of(perplexity_chart(runs, protocol, paired)),
                         perplexity_tables(runs, protocol, paired));
     if (!paired.empty()) differences = differences_note(runs, paired);
     unpaired.insert(paired.notes().begin(), paired.notes().end());
