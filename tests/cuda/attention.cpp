@@ -21,12 +21,13 @@ void check_attention(const AttentionCase& c, Dtype t) {
   compare_with_reference(op, t, t == Dtype::f32 ? 4 * kF32 * 24 : 3 * kBf16, {&machine});
 }
 
+// With biases that are formed T exceeds a block of 128 queries, so that tiles stay unwritten.
 TEST_CASE("attention on CUDA agrees with the reference in every form") {
   for (TableForm table : table_forms_of_priors()) {
     for (ScaleForm scale : kScales) {
       AttentionCase c;
       c.B = 2;
-      c.T = 70;
+      c.T = reads_content(table) ? 130 : 70;
       c.H = 4;
       c.K = 2;
       c.D = 16;

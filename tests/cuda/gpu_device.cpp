@@ -29,6 +29,10 @@ class GpuMemory final : public DeviceMemory {
   void upload(void* device, const void* host, int64_t bytes) const override {
     copy(device, host, bytes, cudaMemcpyHostToDevice);
   }
+  void fill_ones(void* device, int64_t bytes) const override {
+    check(cudaMemset(device, 0xFF, static_cast<size_t>(bytes)));
+    check(cudaDeviceSynchronize());
+  }
 
  private:
   // The backend's streams and the default stream, used for these copies, do not wait for each

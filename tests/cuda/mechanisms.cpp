@@ -48,5 +48,21 @@ TEST_CASE("tables and scales of many rows on CUDA agree with the reference") {
   }
 }
 
+/// alphas of random theta, and theta's gradient for random ones of (B, 3, T) rows.
+Arrays alphas(Machine& m, int64_t B, int64_t T) {
+  constexpr auto P = Role::parameter;
+  const Memory theta = m.memory(random_values(P, {3}, "theta")),
+               of_rows = m.memory(random_values(P, {B, 3, T}, "dalpha"));
+  const Memory alphas = m.unwritten(P, {3}), dtheta = m.zeros(P, {3});
+  m.backend().mechanisms().run(AlphaForward{alphas.tensor(), theta.tensor()});
+  m.backend().mechanisms().run(AlphaBackward{dtheta.tensor(), of_rows.tensor(), theta.tensor()});
+  return {{"alphas", read(alphas.tensor(), P)}, {"dtheta", read(dtheta.tensor(), P)}};
+}
+
+TEST_CASE("alphas of many rows on CUDA agree with the reference") {
+  Machine reference(Dtype::f64), f32(Dtype::f32, cuda_device());
+  check_near(alphas(f32, 3, 1500), alphas(reference, 3, 1500), 1e-5);
+}
+
 }  // namespace
 }  // namespace bamtrain::testing

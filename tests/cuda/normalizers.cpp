@@ -207,6 +207,30 @@ TEST_CASE("statistics of attention on CUDA agree with the reference, with every 
   }
 }
 
+// Every fifth key is the same, so that a row keeps some of the keys with its smallest kept logit.
+TEST_CASE("of keys with one logit topk on CUDA keeps those that the reference keeps") {
+  for (const NormalizerForm& form : {topk(7), topk(0)}) {
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      AttentionCase c;
+      c.T = 100;
+      c.H = 2;
+      c.K = 1;
+      c.D = 16;
+      c.documents = true;
+      c.normalizer = form;
+      INFO(describe(c) << " in " << name_of(t));
+      Operation op = attention(c), statistics = attention_statistics(c);
+      std::vector<double>& k = op.inputs.at("k").x;
+      for (size_t n = 5 * 16; n < k.size(); ++n) k[n] = k[n - 5 * 16];
+      statistics.inputs = op.inputs;
+      op.tolerances["last"] = 1;  // any key before the next with the same logit serves
+      Machine machine(t, cuda_device(), workspace_of(c, true));
+      compare_with_reference(op, t, general_tolerance(c, t), {&machine});
+      compare_with_reference(statistics, t, 8 * fp32_tolerance(c), {&machine});
+    }
+  }
+}
+
 TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without NaN in gradients") {
   std::vector<NormalizerForm> all = forms();
   for (double alpha : {1.001, 3.0, 16.0, 64.0}) all.push_back(entmax(alpha));

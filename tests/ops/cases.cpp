@@ -82,7 +82,11 @@ Operation linear(const LinearCase& c) {
   Operation op;
   op.inputs["x"] = random_values(A, {c.N, c.I}, "x");
   op.inputs["weight"] = random_values(A, {c.O, c.I}, "weight");
-  if (c.bias) op.inputs["bias"] = random_values(P, {c.O}, "bias");
+  if (c.bias) {
+    op.inputs["bias"] = random_values(P, {c.O}, "bias");
+    // Far enough from zero to be missed where it is not added.
+    for (double& b : op.inputs["bias"].x) b += std::copysign(1, b);
+  }
   op.differentiated = {"y"};
   op.accumulated = {"weight", "bias"};
   // Sums of n products of normal numbers, which may happen to cancel in a small case.
@@ -386,21 +390,30 @@ Operation cross_entropy(const CrossEntropyCase& c) {
   for (size_t r = 1; r < targets.x.size(); r += 3) targets.x[r] = kIgnoreIndex;
   Operation op;
   op.inputs["logits"] = random_values(P, {c.R, c.V}, "logits", 3);
-  for (double& z : op.inputs["logits"].x) z += c.shift;
+  std::vector<double>& logits = op.inputs["logits"].x;
+  for (double& z : logits) z += c.shift;
+  for (int64_t r = 1; r <= c.R; ++r) logits[static_cast<size_t>(r * c.V - 1)] += c.peak;
+  const auto rows = [c](Machine& m, Role role) {
+    return m.unwritten(role, {c.R, (c.V + 3) / 4 * 4});
+  };
   op.differentiated = {"losses"};
   op.cotangents["losses"] = constant_values(P, {c.R}, scale);
   op.forward = [=](Machine& m, const Arrays& in) {
-    const Memory z = m.memory(in.at("logits")), t = m.memory(targets);
+    const Memory all = rows(m, P), t = m.memory(targets);
+    const Tensor z = all.tensor().slice(1, 0, c.V);
+    fill(z, in.at("logits"));
     const Memory losses = m.unwritten(P, {c.R});
-    m.backend().cross_entropy(losses.tensor(), {}, z.tensor(), t.tensor(), 1);
+    m.backend().cross_entropy(losses.tensor(), {}, z, t.tensor(), 1);
     return Arrays{{"losses", read(losses.tensor(), P)}};
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays&, double) {
-    const Memory z = m.memory(in.at("logits")), t = m.memory(targets);
-    const Memory losses = m.unwritten(P, {c.R}), own = m.unwritten(A, {c.R, c.V});
-    const Memory& dz = c.in_place ? z : own;
-    m.backend().cross_entropy(losses.tensor(), dz.tensor(), z.tensor(), t.tensor(), scale);
-    return Arrays{{"logits", read(dz.tensor(), c.in_place ? P : A)}};
+    const Memory all = rows(m, P), own = rows(m, A), t = m.memory(targets);
+    const Tensor z = all.tensor().slice(1, 0, c.V);
+    fill(z, in.at("logits"));
+    const Memory losses = m.unwritten(P, {c.R});
+    const Tensor dz = c.in_place ? z : own.tensor().slice(1, 0, c.V);
+    m.backend().cross_entropy(losses.tensor(), dz, z, t.tensor(), scale);
+    return Arrays{{"logits", read(dz, c.in_place ? P : A)}};
   };
   return op;
 }

@@ -64,11 +64,13 @@ struct EmbeddingCase {
 };
 Operation embedding(const EmbeddingCase& c);
 
-/// logits (R, V) plus `shift`; with `in_place`, the gradient overwrites the logits.
+/// logits (R, V) plus `shift`; with `in_place`, the gradient overwrites the logits. Rows begin at
+/// multiples of four elements.
 struct CrossEntropyCase {
   int64_t R = 1, V = 1;
   double shift = 0;
   bool in_place = false;
+  double peak = 0;  // added to the last logit of each row
 };
 Operation cross_entropy(const CrossEntropyCase& c);
 

@@ -141,6 +141,12 @@ Machine::Machine(Dtype activations, Device device, const WorkspaceShape& shape)
     : activations_(activations), device_(std::move(device)) {
   backend().plan(arena_, shape);
   arena_.commit(*device_.source);
+  // In a training an operation finds there what others left. NaN shows who reads what it has not
+  // written.
+  for (const Arena::Entry& e : arena_.entries()) {
+    if (device_memory == nullptr || !device_memory->holds(e.target->data)) continue;
+    device_memory->fill_ones(e.target->data, e.bytes);
+  }
 }
 
 Dtype Machine::dtype_of(Role role) const {

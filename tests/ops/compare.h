@@ -72,8 +72,8 @@ struct Device {
 
 constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_amx};
 
-/// A backend with its scratch memory. `activations` f64 selects the reference backend, f32 and bf16
-/// the CPU backend.
+/// A backend with its scratch memory, on a device NaN at first. `activations` f64 selects the
+/// reference backend, f32 and bf16 the CPU backend.
 class Machine {
  public:
   static constexpr WorkspaceShape kShape = {.B = 4,

@@ -16,6 +16,8 @@ class DeviceMemory {
   /// upload and download run after all work given to the device, and are complete on return.
   virtual void download(void* host, const void* device, int64_t bytes) const = 0;
   virtual void upload(void* device, const void* host, int64_t bytes) const = 0;
+  /// Sets every bit: NaN in any format.
+  virtual void fill_ones(void* device, int64_t bytes) const = 0;
 };
 
 /// The memory of the device under test; null if all memory is the host's.

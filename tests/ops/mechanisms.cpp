@@ -253,6 +253,22 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     all["table"] = read(table.tensor(), P);
     prior.take(all, of.prior.name + ".");
   }
+  if (const auto* const fire = of.prior.as<FireFamily>()) {
+    Parameters prior(m, of.prior, of.prior_options, shape);
+    Values positions{Role::index, {B, T}, {}};
+    for (int64_t i = 0; i < B * T; ++i) positions.x.push_back(static_cast<double>(i % T));
+    const Memory at = m.memory(positions),
+                 dfire = m.memory(random_values(Role::wide, {kH, kFireSegments, 2}, "dfire")),
+                 of_u = m.memory(random_values(P, {B, kH, T}, "of u")),
+                 of_psi = m.memory(random_values(P, {B, kH, T}, "of psi"));
+    m.backend().mechanisms().run(FireBackward{prior.dtheta,
+                                              {dfire.tensor(), of_u.tensor(), of_psi.tensor()},
+                                              at.tensor(),
+                                              prior.theta,
+                                              fire->threshold_length(of.prior_options, T),
+                                              fire->negative_slope(of.prior_options)});
+    prior.take(all, of.prior.name + ".");
+  }
   if (of.scale.is<LengthKind>()) {
     Parameters scale(m, of.scale, of.scale_options, shape);
     Values keys{Role::index, {B, T}, {}};

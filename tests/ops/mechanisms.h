@@ -33,8 +33,8 @@ WorkspaceShape mechanism_workspace(int64_t T);
 Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T);
 
 /// Without attention: "table" (H, distances) for a prior of family table, "scale" (B, H, T) for a
-/// scale of kind length in documents of 700 tokens, and the gradients of their parameters with
-/// random cotangents.
+/// scale of kind length in documents of 700 tokens, and the gradients of their parameters, and of
+/// those of family fire, with random cotangents.
 Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T);
 
 /// The norm of found - truth over that of truth, which must not be 0.
