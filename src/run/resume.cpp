@@ -10,6 +10,7 @@
 #include "core/closest_match.h"
 #include "core/faults.h"
 #include "core/json.h"
+#include "core/version.h"
 #include "dist/collective.h"
 #include "ops/host_copy.h"
 #include "record/named_checkpoint.h"
@@ -295,6 +296,20 @@ std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
   return folder;
 }
 
+/// Tells where another version of the program wrote the checkpoint. 0.1.0 did not write its own.
+void note_version(const Checkpoint& checkpoint, Progress& progress) {
+  const nlohmann::json& state = checkpoint.state;
+  std::string writer = "0.1.0";
+  if (const auto program = state.find("program"); program != state.end() && program->is_object()) {
+    writer = program->value("version", writer);
+  }
+  if (writer == version()) return;
+  progress.note(
+      fmt::format("bamtrain {} wrote this checkpoint, this is {}: results may differ in rounding "
+                  "(CHANGELOG.md, Numerics)",
+                  writer, version()));
+}
+
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
   Beginning beginning;
   int64_t& step = beginning.step;
@@ -325,6 +340,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
                  state.optimizer(trainer.layout()));
     state.upload();
     progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
+    note_version(*checkpoint, progress);
     const TrainConfig& t = run.config.train;
     if (last_step(t) <= step) {
       progress.note(fmt::format("already at step {} of {}{}", step, last_step(t),

@@ -58,6 +58,7 @@ void check_stopped_by_signal(int processes, int processes_after) {
   INFO(resumed.output);
   REQUIRE(resumed.code == 0);
   CHECK(resumed.output.find("resuming from") != std::string::npos);
+  CHECK(resumed.output.find("wrote this checkpoint") == std::string::npos);
   const Outcome straight = run(command("straight", 1, to_end), threads(2));
   INFO(straight.output);
   REQUIRE(straight.code == 0);

@@ -86,6 +86,7 @@ TEST_CASE("a run of 0.1.0 resumes with the losses that it had there") {
   const std::string said = files.bamtrain({"train", "run.json", "--set", "train.stop_at=0"});
   INFO(said);
   CHECK(said.find("resuming from out/checkpoint-00000004 at step 4") != std::string::npos);
+  CHECK(said.find("bamtrain 0.1.0 wrote this checkpoint, ") != std::string::npos);
   std::istringstream expected(read_text(files.folder + "/metrics-5-to-8.jsonl"));
   std::istringstream all(read_text(files.folder + "/out/metrics.jsonl"));
   std::string line;
