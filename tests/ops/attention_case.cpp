@@ -627,8 +627,24 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
     const Memory out = m.unwritten(A, {c.B, n, c.H, c.D}), lse = m.unwritten(P, {c.B, c.H, n});
     const Memory entropy = m.unwritten(P, {c.B, c.H, n});
     const bool softmax = c.normalizer.kind == NormalizerKind::softmax;
-    m.backend().attention_forward(out.tensor(),
-                                  softmax ? AttentionSaved{lse.tensor()} : AttentionSaved(), a);
+    const Memory threshold = m.unwritten(P, {c.B, c.H, n});
+    const Memory last = m.unwritten(Role::index, {c.B, c.H, n});
+    // What a model gives of other normalizers, of as many rows; behind it lie other tensors.
+    constexpr int64_t kBehind = 256;
+    const int64_t words = c.B * c.H * live_groups(n) * live_words(n);
+    const Memory of_live = m.memory(constant_values(Role::index, {words + kBehind}, 12345));
+    AttentionSaved saved{lse.tensor()};
+    if (!softmax) {
+      Tensor live = of_live.tensor().slice(0, 0, words);
+      live = live.reshaped({c.B, c.H, live_groups(n), live_words(n)});
+      saved = {lse.tensor(), threshold.tensor(), last.tensor(), live};
+    }
+    m.backend().attention_forward(out.tensor(), saved, a);
+    const std::vector<double> behind = read(of_live.tensor(), Role::index).x;
+    for (int64_t w = words; w < words + kBehind; ++w) {
+      require(behind[static_cast<size_t>(w)] == 12345,
+              "nothing written behind AttentionSaved::live");
+    }
     Arrays results{{"out", read(out.tensor(), A)}};
     if (softmax) results["lse"] = read(lse.tensor(), P);
     if (softmax && !a.scale.t) {

@@ -325,10 +325,18 @@ TEST_CASE("a key that is NaN reaches every row that sees it and no other") {
   AttentionCase c;
   c.T = 80;
   c.H = 2;
-  c.window = 17;  // of the first 64 keys, row 79 sees only key 63
-  const std::vector<int32_t> first = first_keys(c);
-  for (int64_t key : {0, 15, 47, 63, 64}) {
+  for (int64_t key : {0, 15, 47, 56, 63, 64}) {
+    // Key 56 lies where a maximum over lanes meets the largest logit, of key 0. With a window row
+    // 79 sees of the first 64 keys only key 63.
+    const bool sink = key == 56;
+    c.window = sink ? 0 : 17;
+    const std::vector<int32_t> first = first_keys(c);
     Operation op = attention(c);
+    if (sink) {
+      std::vector<double>&q = op.inputs["q"].x, &k = op.inputs["k"].x;
+      for (size_t n = 0; n < q.size(); n += static_cast<size_t>(c.D)) q[n] = 4;
+      for (int64_t n = 0; n < c.K * c.D; n += c.D) k[static_cast<size_t>(n)] = 40;
+    }
     op.inputs["k"].x[static_cast<size_t>(key * c.D + 3)] = std::numeric_limits<double>::quiet_NaN();
     for (Dtype t : kDtypes) {
       for (CpuIsa isa : kCpuIsas) {

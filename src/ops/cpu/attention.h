@@ -13,6 +13,10 @@
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 
+namespace tiles {
+class Pieces;
+}
+
 /// What WorkspaceShape says of biases that read queries and keys.
 struct ContentShape {
   bool any = false;
@@ -39,58 +43,35 @@ struct AttentionScratch {
   ContentShape content;
   const Bf16Gemm* bf16_gemm = nullptr;  // the processor's, or null
   void plan(Arena& arena, const WorkspaceShape& w);
-  float* of_slot(int64_t slot) const;
-  float* of_mix_slot(int64_t slot) const;
+  tiles::Pieces of_slot(int64_t slot) const;
+  tiles::Pieces of_mix_slot(int64_t slot) const;
 
  private:
   void plan_mix(Arena& arena, const WorkspaceShape& w);
 };
 
+/// With a past too.
 void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
                            const AttentionScratch& s);
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                             const AttentionSaved& saved, const Attention& a,
                             const AttentionScratch& s);
-/// The general path (attention_general.cpp), which serves every normalizer and bias.
-void cpu_attention_general_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
-                                   const AttentionScratch& s);
-void cpu_attention_general_backward(const AttentionGradients& g, Tensor dout,
-                                    const AttentionSaved& saved, const Attention& a,
-                                    const AttentionScratch& s);
-/// Scratch of its tasks, in floats.
-int64_t general_forward_floats(int64_t T, int64_t D, const ContentShape& content);
-int64_t general_backward_floats(int64_t T, int64_t D, const ContentShape& content);
+void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
+void cpu_attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
+                              const Attention& a, const AttentionScratch& s);
 
-/// Where heads are mixed, with every normalizer.
+/// The same where heads are mixed, with every normalizer.
 void cpu_attention_mix_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
                                const AttentionScratch& s);
 void cpu_attention_mix_backward(const AttentionGradients& g, Tensor dout,
                                 const AttentionSaved& saved, const Attention& a,
                                 const AttentionScratch& s);
 void cpu_attention_mix_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
+void cpu_attention_mix_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
+                                  const Attention& a, const AttentionScratch& s);
 
-void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
-/// The same with a bias that reads queries and keys.
-void cpu_attention_entropy_of_content(Tensor entropy, const Attention& a,
-                                      const AttentionScratch& s);
-
-void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
-                              const Attention& a, const AttentionScratch& s);
-/// Scratch of its tasks, in floats.
-int64_t statistics_floats(int64_t T, int64_t D, const ContentShape& content);
-
-/// cpu_attention_forward where keys come from the past: a piece of a text of kPieceRows or more.
-void cpu_attention_of_piece(Tensor out, const AttentionSaved& saved, const Attention& a,
-                            const AttentionScratch& s);
-/// Below it packing keys into tiles costs more than it saves.
+/// Rows of queries to many keys of the past below which packing keys costs more than it saves.
 constexpr int64_t kPieceRows = 8;
-/// Scratch of its tasks, in floats, of so many rows that see so many keys.
-int64_t piece_floats(int64_t keys, int64_t rows, int64_t D);
-
-/// cpu_attention_forward and cpu_attention_entropy where keys come from the past, few queries to
-/// many keys. out and saved, or entropy, may be empty; entropy is with another normalizer.
-void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,
-                           const Attention& a, const AttentionScratch& s);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// Normalizers of the CPU attention's general path, a whole row of logits at a time.
+// Normalizers of the CPU attention, a whole row of logits at a time.
 
 #include <cstdint>
 #include <functional>

@@ -14,9 +14,11 @@ namespace {
 template <class A>
 class Fp32Operands final : public Operands {
  public:
-  Fp32Operands(const Attention& a, Pieces& pieces, int64_t keys, int64_t query_tiles)
-      : Operands(pieces, kQ, false),
+  Fp32Operands(const Attention& a, bool with_values, Pieces& pieces, int64_t keys,
+               int64_t query_tiles)
+      : Operands(kQ, false),
         a_(a),
+        with_values_(with_values),
         D_(a.q.shape[3]),
         Dp_(padded(D_)),
         keys_(pieces.take(keys * Dp_)),
@@ -26,27 +28,25 @@ class Fp32Operands final : public Operands {
   void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) override {
     pack_rows<A>(values_, a_.k, b, kh, begin, end, Dp_, 1);  // on their way to keys_
     transpose_tiles(keys_, values_, 0, end - begin, D_, Dp_);
-    pack_rows<A>(values_, a_.v, b, kh, begin, end, Dp_, 1);
+    if (with_values_) pack_rows<A>(values_, a_.v, b, kh, begin, end, Dp_, 1);
   }
   void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) override {
     pack_rows<A>(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_,
                  1 / a_.content_divisor<float>());
   }
-  void scores(int64_t n, int64_t r, int64_t rows, int64_t j) const override {
-    tile::product<false>(rows, kK, D_, {query_ + (n * kQ + r) * Dp_, Dp_, 1}, keys_ + j * D_, kK,
-                         strip().memory, kK);
+  void scores(int64_t n, int64_t r, int64_t rows, int64_t j, float* s,
+              int64_t stride) const override {
+    tile::product<false>(rows, kK, D_, {query_ + (n * kQ + r) * Dp_, Dp_, 1}, keys_ + j * D_, kK, s,
+                         stride);
   }
-  void add_values(float* out, int64_t rows, int64_t j, int64_t live) const override {
-    tile::product<true>(rows, Dp_, live, {strip().memory, kK, 1}, values_ + j * Dp_, Dp_, out, Dp_);
-  }
-  float score_factor() const override { return 1; }
-  void unpack(const Tensor& out, int64_t b, int64_t h, int64_t begin, int64_t end,
-              const float* rows) const override {
-    unpack_rows<A>(out, b, h, begin, end, rows, Dp_, 1);
+  void add_values(float* out, int64_t rows, const float* p, int64_t stride, int64_t j,
+                  int64_t live) const override {
+    tile::product<true>(rows, Dp_, live, {p, stride, 1}, values_ + j * Dp_, Dp_, out, Dp_);
   }
 
  private:
   const Attention& a_;
+  const bool with_values_;
   int64_t D_, Dp_;
   float* keys_;    // (tiles, D, kK)
   float* values_;  // (keys, Dp)
@@ -60,7 +60,7 @@ class Bf16Operands final : public Operands {
 
   Bf16Operands(const Attention& a, const Bf16Gemm& products, Pieces& pieces, int64_t keys,
                int64_t query_tiles)
-      : Operands(pieces, products.rows_at_once, true),
+      : Operands(products.rows_at_once, true),
         a_(a),
         products_(products),
         D_(a.q.shape[3]),
@@ -74,7 +74,7 @@ class Bf16Operands final : public Operands {
   ~Bf16Operands() override { products_.end(); }
 
   void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) override {
-    const Rows keys(a_.k, b, kh), values(a_.v, b, kh);
+    const Bf16Rows keys(a_.k, b, kh), values(a_.v, b, kh);
     for (int64_t j = 0; j < end - begin; j += kK) {
       const int64_t first = begin + j, n = std::min(kK, end - first);
       for (int64_t l = 0; l < kK; l += kLanes) {
@@ -101,7 +101,7 @@ class Bf16Operands final : public Operands {
     }
   }
   void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) override {
-    const Rows queries(a_.q, b, h);
+    const Bf16Rows queries(a_.q, b, h);
     for (int64_t r = 0; r < kQ; ++r) {
       for (int64_t c = 0; c < Dk_; c += 2 * kLanes) {
         const Vec x = begin + r < end ? queries.pairs(begin + r, c) : Vec{};
@@ -109,27 +109,25 @@ class Bf16Operands final : public Operands {
       }
     }
   }
-  void scores(int64_t n, int64_t r, int64_t rows, int64_t j) const override {
-    products_.multiply({ceil_div(rows, kLanes) * kLanes, kK, Dk_, Dk_, kK, kK},
-                       query_ + (n * kQ + r) * Dk_, keys_ + j * Dk_ / 2, strip().memory);
+  void scores(int64_t n, int64_t r, int64_t rows, int64_t j, float* s,
+              int64_t stride) const override {
+    products_.multiply({ceil_div(rows, kLanes) * kLanes, kK, Dk_, Dk_, kK, stride},
+                       query_ + (n * kQ + r) * Dk_, keys_ + j * Dk_ / 2, s);
   }
-  void add_values(float* out, int64_t rows, int64_t j, int64_t) const override {
-    products_.add_in_two({ceil_div(rows, kLanes) * kLanes, Dp_, kK, 2 * kK, Dp_, Dp_},
-                         reinterpret_cast<const bf16*>(strip().memory), values_ + j / 2 * Dp_, out);
+  void add_values(float* out, int64_t rows, const float* p, int64_t stride, int64_t j,
+                  int64_t) const override {
+    products_.add_in_two({ceil_div(rows, kLanes) * kLanes, Dp_, kK, 2 * stride, Dp_, Dp_},
+                         reinterpret_cast<const bf16*>(p), values_ + j / 2 * Dp_, out);
   }
   float score_factor() const override { return 1 / a_.content_divisor<float>(); }
-  void unpack(const Tensor& out, int64_t b, int64_t h, int64_t begin, int64_t end,
-              const float* rows) const override {
-    unpack_rows<bf16>(out, b, h, begin, end, rows, Dp_, 1);
-  }
 
  private:
   static constexpr int64_t kLanes = 16, kInner = 32;
 
   /// Rows of x (T, D) at (b, h); what lies past D is zero.
-  class Rows {
+  class Bf16Rows {
    public:
-    Rows(const Tensor& x, int64_t b, int64_t h)
+    Bf16Rows(const Tensor& x, int64_t b, int64_t h)
         : base_(static_cast<const bf16*>(x.data) + b * x.stride[0] + h * x.stride[2]),
           stride_(x.stride[1]),
           D_(x.shape[3]) {}
@@ -164,23 +162,134 @@ class Bf16Operands final : public Operands {
   bf16* query_;       // (query tiles, kQ, Dk)
 };
 
+/// Keys and values where they lie.
+template <class A>
+class OperandsInPlace final : public Operands {
+ public:
+  OperandsInPlace(const Attention& a, bool with_values, Pieces& pieces, int64_t query_tiles)
+      : Operands(kQ, false),
+        a_(a),
+        with_values_(with_values),
+        D_(a.q.shape[3]),
+        Dp_(padded(D_)),
+        query_(pieces.take(query_tiles * kQ * Dp_)) {}
+
+  void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) override {
+    keys_ = Rows(a_.k, b, kh, begin);
+    if (with_values_) values_ = Rows(a_.v, b, kh, begin);
+    end_ = end - begin;
+  }
+  void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) override {
+    pack_rows<A>(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_,
+                 1 / a_.content_divisor<float>());
+  }
+  void scores(int64_t n, int64_t r, int64_t rows, int64_t j, float* s,
+              int64_t stride) const override {
+    const Rows keys = keys_;
+    const int64_t live = std::min(kK, end_ - j);
+    for (int64_t i = 0; i < rows; ++i) {
+      std::fill_n(s + i * stride, kK, 0.0f);
+      rows::dots(s + i * stride, query_ + (n * kQ + r + i) * Dp_, D_, live,
+                 [&keys, j](int64_t k) { return keys.take(j + k); });
+    }
+  }
+  void add_values(float* out, int64_t rows, const float* p, int64_t stride, int64_t j,
+                  int64_t live) const override {
+    for (int64_t i = 0; i < rows; ++i) {
+      switch (D_ % simd::kWidth == 0 ? D_ / simd::kWidth : 0) {
+        case 2:
+          add_row<2>(out + i * Dp_, p + i * stride, j, live);
+          break;
+        case 3:
+          add_row<3>(out + i * Dp_, p + i * stride, j, live);
+          break;
+        case 4:
+          add_row<4>(out + i * Dp_, p + i * stride, j, live);
+          break;
+        case 6:
+          add_row<6>(out + i * Dp_, p + i * stride, j, live);
+          break;
+        case 8:
+          add_row<8>(out + i * Dp_, p + i * stride, j, live);
+          break;
+        default:
+          add_row<0>(out + i * Dp_, p + i * stride, j, live);
+      }
+    }
+  }
+
+ private:
+  /// Bytes of keys or values that are asked for before they are read.
+  static constexpr int64_t kAhead = 2048;
+  /// The rows of a key head.
+  struct Rows {
+    const A* first = nullptr;
+    int64_t stride = 0, bytes = 0;
+    uintptr_t ahead = 0;
+
+    Rows() = default;
+    Rows(const Tensor& x, int64_t b, int64_t kh, int64_t begin)
+        : first(static_cast<const A*>(x.data) + b * x.stride[0] + begin * x.stride[1] +
+                kh * x.stride[2]),
+          stride(x.stride[1]),
+          bytes(x.shape[3] * static_cast<int64_t>(sizeof(A))),
+          ahead(static_cast<uintptr_t>(ceil_div(kAhead, bytes) * stride *
+                                       static_cast<int64_t>(sizeof(A)))) {}
+    /// The n-th, to be read now; asks for one behind it.
+    const A* take(int64_t n) const {
+      const A* const row = first + n * stride;
+      simd::prefetch(reinterpret_cast<uintptr_t>(row) + ahead, bytes);
+      return row;
+    }
+  };
+
+  /// out (D) += p v, kept in kVectors registers, or with 0 in memory.
+  template <int kVectors>
+  void add_row(float* out, const float* p, int64_t j, int64_t live) const {
+    const int64_t D = D_;
+    const Rows values = values_;
+    Vec sums[std::max(kVectors, 1)];
+    for (int n = 0; n < kVectors; ++n) sums[n] = simd::load(out + n * simd::kWidth);
+    for (int64_t k = 0; k < live; ++k) {
+      const A* const value = values.take(j + k);
+      for (int n = 0; n < kVectors; ++n) sums[n] += p[k] * simd::load(value + n * simd::kWidth);
+      if (kVectors > 0) continue;
+      rows::for_vectors(D, [&](int64_t c, auto lanes) {
+        simd::store(out + c, simd::load(out + c) + p[k] * rows::load(value + c, lanes));
+      });
+    }
+    for (int n = 0; n < kVectors; ++n) simd::store(out + n * simd::kWidth, sums[n]);
+  }
+
+  const Attention& a_;
+  const bool with_values_;
+  int64_t D_, Dp_, end_ = 0;
+  Rows keys_, values_;
+  float* query_;  // (query tiles, kQ, Dp), divided as content scores are
+};
+
 }  // namespace
 
 int64_t Operands::floats(int64_t keys, int64_t query_tiles, int64_t Dp) {
   // In bf16 half of each, but up to sixteen channels more of keys and queries.
-  return 2 * keys * Dp + query_tiles * kQ * Dp + kQ * kK;
+  return 2 * keys * Dp + query_tiles * kQ * Dp;
 }
 
-void with_operands(const Attention& a, const AttentionScratch& s, Pieces& pieces, int64_t keys,
-                   int64_t query_tiles, const std::function<void(Operands&)>& f) {
-  if (a.q.dtype == Dtype::bf16 && s.bf16_gemm) {
+void with_operands(const Attention& a, const AttentionScratch& s, Pieces& pieces,
+                   const OperandsRead& read, int64_t keys, int64_t query_tiles,
+                   const std::function<void(Operands&)>& f) {
+  if (a.q.dtype == Dtype::bf16 && s.bf16_gemm && read.reading == Reading::packed) {
     if constexpr (Bf16Operands::kThere) {
       Bf16Operands operands(a, *s.bf16_gemm, pieces, keys, query_tiles);
       return f(operands);
     }
   }
   rows::dispatch_activation(a.q.dtype, [&]<class A>() {
-    Fp32Operands<A> operands(a, pieces, keys, query_tiles);
+    if (read.reading == Reading::in_place) {
+      OperandsInPlace<A> operands(a, read.values, pieces, query_tiles);
+      return f(operands);
+    }
+    Fp32Operands<A> operands(a, read.values, pieces, keys, query_tiles);
     f(operands);
   });
 }

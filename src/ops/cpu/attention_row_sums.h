@@ -1,5 +1,5 @@
 #pragma once
-// Loops over the rows of the CPU attention's general path.
+// Loops over whole rows of the CPU attention.
 
 #include <limits>
 

@@ -1,13 +1,11 @@
 #pragma once
-// Strips of the CPU attention's general path: some rows of queries with their logits of all keys,
-// which stages pass one after another, and what those read of a call beside them.
+// Strips of the CPU attention: some rows of queries with their logits of all keys, for normalizers
+// and biases of whole rows.
 
 #include <algorithm>
 
 #include "ops/cpu/attention.h"
-#include "ops/cpu/attention_bias_rows.h"
 #include "ops/cpu/attention_normalizers.h"
-#include "ops/cpu/attention_tasks.h"
 #include "ops/cpu/attention_tiles.h"
 
 namespace bamtrain {
@@ -18,7 +16,7 @@ static_assert(kLiveKeys == kK);
 
 constexpr int64_t kStripLogits = int64_t{1} << 16;
 
-/// Rows at a time: as many as keep three such arrays near the processor, and whole groups.
+/// Rows at a time: as many as keep two or three such arrays near the processor, and whole groups.
 inline int64_t strip_rows(int64_t T) {
   return T <= kStripLogits / 64 ? 64 : T <= kStripLogits / 32 ? 32 : kLiveRows;
 }
@@ -41,14 +39,13 @@ class LiveTiles {
     words_ = live.ptr<int32_t>() + b * live.stride[0] + h * live.stride[1];
     per_group_ = live.shape[3];
   }
+  explicit operator bool() const { return words_ != nullptr; }
   void clear(int64_t i0, int64_t i1) const {
     if (!words_) return;
     const int64_t begin = i0 / kLiveRows, end = ceil_div(i1, kLiveRows);
     std::fill_n(words_ + begin * per_group_, (end - begin) * per_group_, 0);
   }
-  void mark(int64_t i, int64_t j) const {
-    if (words_) word(i / kLiveRows, j) |= bit(j);
-  }
+  void mark(int64_t i, int64_t j) const { word(i / kLiveRows, j) |= bit(j); }
   /// Whether any of the groups of rows [i0, i1) gives weight to the tile of key j.
   bool any(int64_t i0, int64_t i1, int64_t j) const {
     if (!words_) return true;
@@ -66,40 +63,11 @@ class LiveTiles {
   int64_t per_group_ = 0;
 };
 
-/// The rows of queries [i0, i1) and the keys [from, to) of whole tiles that any of them sees, none
-/// from `end` on: arrays of (rows, strip_stride) floats.
-struct Strip {
-  const Attention& a;
-  const Sight sight;
-  int64_t i0, i1, from, end, to;
-
-  Strip(const Attention& of, int64_t b, int64_t first_row, int64_t end_of_rows)
-      : a(of),
-        sight(of, b),
-        i0(first_row),
-        i1(end_of_rows),
-        from(sight.first_tile(i0)),
-        end(sight.end(i1)),
-        to(padded_keys(end)) {}
-
-  int64_t rows() const { return i1 - i0; }
-  float* at(float* array, int64_t i, int64_t j) const {
-    return array + (i - i0) * strip_stride(a.q.shape[1]) + (j - from);
-  }
-  RowSpan row(int64_t i) const {
-    return {i, i - i0, sight.first(i), sight.last(i) - sight.first(i) + 1};
-  }
-
-  /// What lies beside a row's own keys becomes `x`.
-  void fill_beside(float* array, const RowSpan& row, float x) const {
-    std::fill(at(array, row.i, from), at(array, row.i, row.first), x);
-    std::fill(at(array, row.i, row.first + row.n), at(array, row.i, to) + simd::kWidth, x);
-  }
-  template <class F>
-  void for_tiles(F&& f) const {
-    for (int64_t j0 = from; j0 < to; j0 += kK) f(j0);
-  }
-};
+/// What lies beside a row's own keys in a strip of whole tiles becomes `x`.
+inline void fill_beside(const Block& strip, const Block& row, float x) {
+  std::fill(strip.at(row.i0, strip.j0), row.data, x);
+  std::fill(row.data + row.keys(), strip.at(row.i0, strip.end) + simd::kWidth, x);
+}
 
 /// A row's numbers of AttentionSaved.
 inline SavedRow saved_row(const AttentionSaved& s, int64_t at) {
@@ -115,19 +83,23 @@ inline void save_row(const AttentionSaved& s, int64_t at, const SavedRow& row) {
   if (s.last) s.last.ptr<int32_t>()[at] = row.last;
 }
 
-/// work(bias, normalizer, scratch that is left) for a task.
-template <class F>
-void with_stages(const Attention& a, const AttentionScratch& s, int64_t slot,
-                 const BiasGradients* g, F&& work) {
-  const int64_t T = a.q.shape[1];
-  float* const scratch = s.of_slot(slot);
-  float* const rest = scratch + padded(row_bias_floats(T, a.q.shape[3], s.content)) + simd::kWidth;
-  const auto with_bias = [&](RowBias& bias) {
-    const auto with_both = [&](RowNormalizer& normalizer) { work(bias, normalizer, rest); };
-    with_row_normalizer(a.normalizer, T, std::ref(with_both));
-  };
-  with_row_bias(a, s, g, scratch, std::ref(with_bias));
-}
+/// What becomes of rows of logits in a forward pass; tensors may be empty.
+struct Results {
+  Tensor out;
+  AttentionSaved saved;
+  Tensor entropy;       // (B, H, T) P
+  Tensor nonzero_keys;  // (B, H, T) P. If set, weights are recalled from `saved`
+
+  /// Logits of a row of strip z, row `at` of all, become weights. u: a row's scratch.
+  void weigh(const Block& z, const Block& row, int64_t at, const NormalizerTraits& traits,
+             const RowNormalizer& normalizer, float* u, const LiveTiles& live) const;
+};
+
+/// The adjoint of Results::weigh() with `out`: the row's logits in strip p become weights, and its
+/// dP in strip dz becomes dz, which is returned. Tiles that are not live are written first.
+Block row_adjoint(const Block& p, const Block& dz, const Block& row, const LiveTiles& live,
+                  const AttentionSaved& saved, const Tensor& dalpha, int64_t at,
+                  const NormalizerTraits& traits, const RowNormalizer& normalizer, float* u);
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

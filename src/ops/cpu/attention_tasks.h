@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "core/parallel.h"
+#include "ops/cpu/attention.h"
 #include "ops/cpu/isa.h"
-#include "ops/ops.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
@@ -20,21 +20,21 @@ struct Span {
 
 /// Parts of a sequence, a number that depends on its length alone; none is empty.
 int64_t parts_of(int64_t T);
-/// Queries of about the same number of (query, key) pairs, whole tiles; parts ascend.
-Span query_part(int64_t T, int64_t part);
-/// The same for keys.
+/// Queries, by position, of about the same number of (query, key) pairs; whole tiles; parts ascend.
+Span query_part(const Attention& a, int64_t part);
+/// The same for keys, of a sequence without a past.
 Span key_part(int64_t T, int64_t part);
 /// The end of the keys that queries of the parts up to this one may see.
 inline int64_t keys_of_part(const Attention& a, int64_t part) {
-  return a.causal() ? query_part(a.q.shape[1], part).end : a.q.shape[1];
+  return a.causal() ? query_part(a, part).end : a.q.shape[1];
 }
 
 /// Whether `tasks` leave so many threads idle that small ones end sooner, which together do `cost`
 /// times the work.
 bool worth_splitting(int64_t tasks, double cost);
 
-/// f(slot, b, heads, queries) for the tasks of a pass over all queries. The query heads of a task
-/// read one key head.
+/// f(slot, b, heads, queries) for the tasks of a pass over all queries, by position. The query
+/// heads of a task read one key head.
 template <class F>
 void for_query_tasks(const Attention& a, F&& f) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
@@ -43,20 +43,20 @@ void for_query_tasks(const Attention& a, F&& f) {
   if (worth_splitting(B * K, kPackedAgain)) {
     parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {
       const int64_t head = n / parts, h = head % H;
-      f(slot, head / H, Span{h, h + 1}, query_part(T, n % parts));
+      f(slot, head / H, Span{h, h + 1}, query_part(a, n % parts));
     });
   } else {
     parallel_for_slots(B * K, [&](int64_t n, int64_t slot) {
       const int64_t kh = n % K;
-      f(slot, n / K, Span{kh * group, (kh + 1) * group}, Span{0, T});
+      f(slot, n / K, Span{kh * group, (kh + 1) * group}, Span{a.past(), a.past() + T});
     });
   }
 }
 
-/// Scratch of one task, in floats.
-int64_t forward_floats(int64_t T, int64_t D);
-int64_t backward_floats(int64_t T, int64_t D);
-int64_t row_floats(int64_t T, int64_t D);  // of rows that see T keys
+/// Scratch of one task, in floats: see attention_forward.cpp and attention_backward.cpp. rows: of
+/// strips.
+int64_t forward_floats(const WorkspaceShape& w, const ContentShape& content);
+int64_t backward_floats(int64_t T, int64_t D, bool rows, const ContentShape& content);
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

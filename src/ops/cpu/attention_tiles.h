@@ -22,11 +22,10 @@ using simd::Vec;
 constexpr int64_t kQ = 64;                 // queries per tile
 constexpr int64_t kK = 64;                 // keys per tile
 constexpr int64_t kV = kK / simd::kWidth;  // vectors per row of a tile
-// Rows of a logit tile carry one vector of zeros on either side, so that a diagonal can be read as
-// one vector of neighbouring lanes without a test for the tile's edge.
-constexpr int64_t kMargin = simd::kWidth;
-constexpr int64_t kStride = kK + 2 * kMargin;
-constexpr int64_t kTile = kQ * kStride;
+// A tile's rows have a vector of zeros before and behind them, so that a diagonal can be read as
+// vectors of neighbouring lanes without a test for the tile's edge. A row shares one with the next.
+constexpr int64_t kStride = kK + simd::kWidth;
+constexpr int64_t kTile = kQ * kStride + simd::kWidth;
 
 inline int64_t padded(int64_t n) { return ceil_div(n, simd::kWidth) * simd::kWidth; }
 inline int64_t padded_keys(int64_t T) { return ceil_div(T, kK) * kK; }
@@ -39,20 +38,36 @@ inline int64_t table_length(int64_t T, bool causal) {
 /// Hands out pieces of one task's scratch.
 class Pieces {
  public:
-  explicit Pieces(float* memory) : next_(memory) {}
+  Pieces(float* memory, int64_t floats) : next_(memory), end_(memory + floats) {}
   float* take(int64_t floats) {
-    float* p = next_;
+    require(padded(floats) <= end_ - next_, "sequences no longer than those that were planned for");
+    float* const p = next_;
     next_ += padded(floats);
     return p;
   }
 
  private:
-  float* next_;
+  float *next_, *end_;
 };
 
 using row::kMinusInfinity;
 
-enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
+/// Numbers of rows [i0, i1) and keys [j0, end), such as scores: of row i and key j at at(i, j).
+/// There is room for whole vectors.
+struct Block {
+  float* data;
+  int64_t stride;
+  int64_t i0, i1, j0, end;
+
+  int64_t rows() const { return i1 - i0; }
+  int64_t keys() const { return end - j0; }
+  float* at(int64_t i, int64_t j) const { return data + (i - i0) * stride + (j - j0); }
+  /// The keys [first, last] of row i.
+  Block row(int64_t i, int64_t first, int64_t last) const {
+    return {at(i, first), stride, i, i + 1, first, last + 1};
+  }
+};
+
 /// Rows of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are zero.
 template <class A>
 inline void pack_rows(float* out, const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end,
@@ -102,24 +117,13 @@ inline void transpose_tiles(float* out, const float* rows, int64_t begin, int64_
 /// The reversed, margined fp32 table of one head (see table_length), of at(d).
 template <class At>
 inline void reverse_table(float* out, int64_t T, bool causal, At&& at) {
-  std::fill_n(out, table_length(T, causal), 0.0f);
-  for (int64_t d = causal ? 0 : 1 - T; d < T; ++d) out[kK + T - 1 - d] = at(d);
+  const int64_t least = causal ? 0 : 1 - T;
+  std::fill_n(out, kK, 0.0f);
+  for (int64_t d = least; d < T; ++d) out[kK + T - 1 - d] = at(d);
+  std::fill(out + kK + T - least, out + table_length(T, causal), 0.0f);
 }
 /// Where the biases of row i begin for key j0.
 inline int64_t table_offset(int64_t T, int64_t i, int64_t j0) { return kK + T - 1 - i + j0; }
-
-/// Floats of BiasMemory.
-inline int64_t bias_floats(int64_t T) {
-  return 2 * table_length(T, false) + padded_keys(T) + std::max(kQ, kK);
-}
-
-/// Logits from content scores and biases.
-template <ScaleMode kScale>
-inline Vec logits(Vec s, Vec b, Vec t) {
-  if constexpr (kScale == ScaleMode::both) return t * (s + b);
-  if constexpr (kScale == ScaleMode::content) return t * s + b;
-  return s + b;
-}
 
 /// All ones where first <= j + lane <= last.
 inline simd::IVec visible(int64_t j, int64_t first, int64_t last) {

@@ -317,32 +317,26 @@ class CpuBackend final : public HostBackend {
   // --- attention
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
-    const bool by_strips = a.mix || attention_.general || reads_content(a.bias);
-    if (a.past() > 0) {
-      if (by_strips || a.q.shape[1] < kPieceRows) {
-        return cpu_attention_of_rows(out, saved, {}, a, attention_);
-      }
-      return cpu_attention_of_piece(out, saved, a, attention_);
-    }
     if (a.mix) return cpu_attention_mix_forward(out, saved, a, attention_);
-    if (by_strips) return cpu_attention_general_forward(out, saved, a, attention_);
-    require(traits_of(a.normalizer.form.kind).fused, "a normalizer that was planned");
+    require(attention_.general || traits_of(a.normalizer.form.kind).fused,
+            "a normalizer that was planned");
     cpu_attention_forward(out, saved, a, attention_);
   }
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override {
     require(a.past() == 0, "a backward pass over all rows");
     if (a.mix) return cpu_attention_mix_backward(g, dout, saved, a, attention_);
-    if (attention_.general || reads_content(a.bias))
-      return cpu_attention_general_backward(g, dout, saved, a, attention_);
     cpu_attention_backward(g, dout, out, saved, a, attention_);
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
-    if (a.past() > 0) return cpu_attention_of_rows({}, {}, entropy, a, attention_);
+    require(!a.scale.t, "logits without a scale");
+    if (a.mix) return cpu_attention_mix_entropy(entropy, a, attention_);
     cpu_attention_entropy(entropy, a, attention_);
   }
   void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override {
+    require(attention_.statistics && a.past() == 0, "statistics of all rows that were planned");
+    if (a.mix) return cpu_attention_mix_statistics(entropy, nonzero_keys, saved, a, attention_);
     cpu_attention_statistics(entropy, nonzero_keys, saved, a, attention_);
   }
 

@@ -1,34 +1,34 @@
 #pragma once
-// Transformer-XL's bias in the CPU attention (ops/mechanisms/transformer_xl.h), in strips of rows.
-// <q_i + w, r_d> of a strip is one product with the vectors of all its distances. In that product a
-// row's keys are contiguous, and each row's keys start one place left of the previous row's. The
-// adjoint uses the same layout.
+// Transformer-XL's bias in the CPU attention (ops/mechanisms/transformer_xl.h). <q_i + w, r_d> of
+// some rows is one product with the vectors of all their distances. In that product a row's keys
+// are contiguous, and each row's keys start one place left of the previous row's. The adjoint uses
+// the same layout.
 
-#include <algorithm>
 #include <cmath>
 
+#include "core/parallel.h"
 #include "ops/cpu/attention_strips.h"
+#include "ops/cpu/bias.h"
 #include "ops/cpu/rows.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-class RelativeRows final : public RowBias {
+class RelativeRows final : public LogitBias {
  public:
   static int64_t floats(int64_t T, int64_t D, const ContentShape& content) {
     const int64_t Dp = padded(D), n = distances(T, content.causal);
     return D * stride(n) + n * Dp + 2 * (padded_keys(T) + kK) + 2 * kQ * Dp +
-           2 * (most_strip_floats(T) + kQ * kK) + 10 * simd::kWidth;
+           2 * (most_strip_floats(T) + kQ * kK);
   }
   static int64_t partial_floats(int64_t T, int64_t D, const ContentShape& content) {
     return (distances(T, content.causal) + 2) * padded(D);
   }
 
-  RelativeRows(const Attention& a, const AttentionScratch& s, const BiasGradients*, float* scratch)
+  RelativeRows(const Attention& a, const AttentionScratch& s, const BiasGradients*, Pieces& pieces)
       : a_(a), bias_(std::get<RelativeBias>(a.bias)), s_(s) {
     const int64_t Tp = padded_keys(T_) + kK;
-    Pieces pieces(scratch);
     transposed_ = pieces.take(D_ * stride(n_));
     reversed_ = pieces.take(n_ * Dp_);
     of_keys_ = pieces.take(Tp);
@@ -42,9 +42,15 @@ class RelativeRows final : public RowBias {
   void set_head(int64_t b, int64_t h) override {
     b_ = b;
     h_ = h;
-    const int64_t at_0 = a_.causal() ? 0 : (bias_.r.shape[0] - 1) / 2;
+    rows::dispatch_activation(a_.k.dtype, [&]<class A>() {
+      for (int64_t c = 0; c < D_; ++c) query_[c] = root_ * of_head(bias_.u)[c];
+      rows::dots(of_keys_, query_, D_, T_,
+                 [this](int64_t j) { return row_of<A>(a_.k, b_, j, h_ / (H_ / a_.k.shape[2])); });
+    });
+    std::fill(of_keys_ + T_, of_keys_ + padded_keys(T_) + kK, 0.0f);
+    if (few_rows()) return;
     for (int64_t n = 0; n < n_; ++n) {
-      const float* const r = bias_.r.ptr<float>() + ((at_0 + T_ - 1 - n) * H_ + h) * D_;
+      const float* const r = of_distance(n);
       for (int64_t c = 0; c < D_; ++c) transposed_[c * stride(n_) + n] = r[c];
       std::copy_n(r, D_, reversed_ + n * Dp_);
       std::fill(reversed_ + n * Dp_ + D_, reversed_ + (n + 1) * Dp_, 0.0f);
@@ -52,57 +58,58 @@ class RelativeRows final : public RowBias {
     for (int64_t c = 0; c < D_; ++c) {
       std::fill(transposed_ + c * stride(n_) + n_, transposed_ + (c + 1) * stride(n_), 0.0f);
     }
-    rows::dispatch_activation(a_.k.dtype, [&]<class A>() {
-      for (int64_t j = 0; j < T_; ++j) {
-        const A* const key = row_of<A>(a_.k, b_, j, h_ / (H_ / a_.k.shape[2]));
-        of_keys_[j] = root_ * dot(of_head(bias_.u), key);
-      }
-    });
-    std::fill(of_keys_ + T_, of_keys_ + padded_keys(T_) + kK, 0.0f);
-  }
-  void clear_head() override {
-    std::fill_n(dkeys_, padded_keys(T_) + kK, 0.0f);
-    std::fill_n(partial(s_, a_, b_, h_), (n_ + 2) * Dp_, 0.0f);
   }
 
-  void set_tile(int64_t i0, int64_t i1, int64_t j_first, int64_t j_end) override {
-    from_ = j_first;
+  void set_rows(int64_t i0, int64_t i1, int64_t j0, int64_t end) override {
+    first_ = i0;
+    from_ = j0;
     count_ = i1 - i0;
-    begin_ = T_ - (i1 - j_first);
-    length_ = a_.causal() ? i1 - j_first : count_ - 1 + j_end - j_first;
-    rows::dispatch_activation(
-        a_.q.dtype, [&]<class A>() { pack_rows<A>(query_, a_.q, b_, h_, i0, i1, Dp_, root_); });
+    begin_ = T_ - (i1 - j0);
+    length_ = a_.causal() ? i1 - j0 : count_ - 1 + end - j0;
+    const int64_t past = a_.past();
+    rows::dispatch_activation(a_.q.dtype, [&]<class A>() {
+      pack_rows<A>(query_, a_.q, b_, h_, i0 - past, i1 - past, Dp_, root_);
+    });
     for (int64_t r = 0; r < count_; ++r) {
       for (int64_t c = 0; c < D_; ++c) query_[r * Dp_ + c] += root_ * of_head(bias_.w)[c];
     }
-    tile::product<false>(count_, padded(length_) + simd::kWidth, D_, {query_, Dp_, 1},
-                         transposed_ + begin_, stride(n_), products_, S_);
+    if (few_rows()) {
+      for (int64_t row = 0; row < count_; ++row) {
+        rows::dots(products_ + row * S_, query_ + row * Dp_, D_, length_,
+                   [this](int64_t n) { return of_distance(begin_ + n); });
+      }
+    } else {
+      tile::product<false>(count_, padded(length_) + simd::kWidth, D_, {query_, Dp_, 1},
+                           transposed_ + begin_, stride(n_), products_, S_);
+    }
   }
 
-  void add(float* z, const RowSpan& row, float t, float of_bias) override {
-    for_biases(row,
-               [&](int64_t n, Vec b) { simd::store(z + n, t * simd::load(z + n) + of_bias * b); });
+  /// Of a row.
+  BiasRows form(const Block& x) override {
+    return {products_ + (x.i0 - first_) * S_ + place(x), 0, of_keys_ + x.j0};
   }
 
-  float adjoint(float* dz, const RowSpan& row, float, float of_bias, bool scaled) override {
-    float* const to = dproducts_ + row.r * S_;
-    const int64_t at = place(row);
+  void set_gradients(const TaskHead& head) override {
+    if (!head.clear) return;
+    std::fill_n(dkeys_, padded_keys(T_) + kK, 0.0f);
+    std::fill_n(partial(s_, a_, b_, h_), (n_ + 2) * Dp_, 0.0f);
+  }
+  /// Of a row.
+  void add(const Block& dz, const RowFactors& f) override {
+    float* const to = dproducts_ + (dz.i0 - first_) * S_;
+    const int64_t at = place(dz);
     std::fill_n(to, padded(length_), 0.0f);
-    Vec dscale{};
-    for_biases(row, [&](int64_t n, Vec b) {
-      const int64_t left = row.n - n;
-      const Vec x = left >= simd::kWidth ? simd::load(dz + n) : simd::load_partial(dz + n, left);
-      if (scaled) dscale += x * b;
-      const Vec db = of_bias * x;
-      float* const of_key = dkeys_ + row.first + n;
+    for (int64_t n = 0; n < dz.keys(); n += simd::kWidth) {
+      const Vec db = *f.bias * simd::load(dz.data + n);
+      float* const of_key = dkeys_ + dz.j0 + n;
       simd::store(of_key, simd::load(of_key) + db);
+      const int64_t left = dz.keys() - n;
       left >= simd::kWidth ? simd::store(to + at + n, db)
                            : simd::store_partial(to + at + n, db, left);
-    });
-    return simd::sum(dscale);
+    }
   }
 
-  void end_tile(float* dquery, float unit) override {
+  void end_rows(float* dquery, float unit) override {
     float* const dr = partial(s_, a_, b_, h_);
     float* const dw = dr + (n_ + 1) * Dp_;
     tile::product<false>(count_, Dp_, length_, {dproducts_, S_, 1}, reversed_ + begin_ * Dp_, Dp_,
@@ -129,29 +136,6 @@ class RelativeRows final : public RowBias {
         dkeys[j * Dp_ + c] += of_key * u[c];
       }
     }
-  }
-
-  /// Calls f(n, bias) for the n-th key of a row, including keys of the past.
-  template <class F>
-  static void for_row(const Attention& a, int64_t b, int64_t h, const SeenKeys& row, F&& f) {
-    const RelativeBias& bias = std::get<RelativeBias>(a.bias);
-    const int64_t H = a.q.shape[2], D = a.q.shape[3];
-    const float root = 1 / std::sqrt(static_cast<float>(D));
-    const float *const u = bias.u.ptr<float>() + h * D, *const w = bias.w.ptr<float>() + h * D;
-    rows::dispatch_activation(a.q.dtype, [&]<class A>() {
-      const A* const query = row_of<A>(a.q, b, row.i, h);
-      for (int64_t j = row.first; j <= row.last; ++j) {
-        const float* const r = bias.r.ptr<float>() + ((row.last - j) * H + h) * D;
-        const A* const key = row_of<A>(a.k, b, j, h / (H / a.k.shape[2]));
-        Vec sum{};
-        rows::for_vectors(D, [&](int64_t c, auto lanes) {
-          sum +=
-              (rows::load(query + c, lanes) + rows::load(w + c, lanes)) * rows::load(r + c, lanes) +
-              rows::load(u + c, lanes) * rows::load(key + c, lanes);
-        });
-        f(j - row.first, root * simd::sum(sum));
-      }
-    });
   }
 
   /// Sums the tasks' gradients over sequences, in order.
@@ -184,46 +168,36 @@ class RelativeRows final : public RowBias {
   static const A* row_of(const Tensor& x, int64_t b, int64_t t, int64_t h) {
     return static_cast<const A*>(x.data) + b * x.stride[0] + t * x.stride[1] + h * x.stride[2];
   }
-  template <class A>
-  float dot(const float* x, const A* y) const {
-    Vec sum{};
-    rows::for_vectors(D_, [&](int64_t c, auto lanes) {
-      sum += rows::load(x + c, lanes) * rows::load(y + c, lanes);
-    });
-    return simd::sum(sum);
-  }
   const float* of_head(const Tensor& x) const { return x.ptr<float>() + h_ * D_; }
-
-  /// The place of the row's first key in its products.
-  int64_t place(const RowSpan& row) const { return row.first - from_ + count_ - 1 - row.r; }
-  /// Calls f(n, biases) for the vectors of a row.
-  template <class F>
-  void for_biases(const RowSpan& row, F&& f) const {
-    const float* const products = products_ + row.r * S_ + place(row);
-    for (int64_t n = 0; n < row.n; n += simd::kWidth) {
-      f(n, simd::load(products + n) + simd::load(of_keys_ + row.first + n));
-    }
+  /// r of the head's n-th distance, the farthest first.
+  const float* of_distance(int64_t n) const {
+    const int64_t at_0 = a_.causal() ? 0 : (bias_.r.shape[0] - 1) / 2;
+    return bias_.r.ptr<float>() + ((at_0 + T_ - 1 - n) * H_ + h_) * D_;
   }
+  /// Rows for which reading r where it lies costs less than packing it.
+  bool few_rows() const { return a_.past() > 0 && a_.q.shape[1] < kPieceRows; }
+  /// The place of a row's first key in its products.
+  int64_t place(const Block& x) const { return x.j0 - from_ + count_ - 1 - (x.i0 - first_); }
 
   const Attention& a_;
   const RelativeBias& bias_;
   const AttentionScratch& s_;
-  const int64_t T_ = a_.q.shape[1], H_ = a_.q.shape[2], D_ = a_.q.shape[3], Dp_ = padded(D_);
+  const int64_t T_ = a_.k.shape[1], H_ = a_.q.shape[2], D_ = a_.q.shape[3], Dp_ = padded(D_);
   const int64_t n_ = distances(T_, a_.causal());
-  // Row stride of the products: the distances of all rows of a strip.
+  // Row stride of the products: the distances of all rows.
   const int64_t S_ = strip_stride(T_) + (a_.causal() ? 0 : kK);
   const float root_ = 1 / std::sqrt(static_cast<float>(D_));
   int64_t b_ = 0, h_ = 0;
-  int64_t from_ = 0, count_ = 0;    // of the strip: first key, rows
-  int64_t begin_ = 0, length_ = 0;  // of the strip: its distances, in r with the farthest first
+  int64_t first_ = 0, from_ = 0, count_ = 0;  // of the rows: the first, its first key, and how many
+  int64_t begin_ = 0, length_ = 0;  // of the rows: their distances, in r with the farthest first
   float *transposed_, *reversed_;   // r, farthest first: (D, stride), (distances, padded D)
   float *of_keys_, *dkeys_;         // by key: <u, k> / sqrt(D), and sums of db
-  float *query_, *dquery_;          // (q + w) / sqrt(D) of the strip
-  float *products_, *dproducts_;    // of a strip's rows with r
+  float *query_, *dquery_;          // (q + w) / sqrt(D) of the rows
+  float *products_, *dproducts_;    // of the rows with r
 };
 
 template <class F>
-inline void with_rows(const RelativeBias&, F&& f) {
+inline void with_type_of(const RelativeBias&, F&& f) {
   f.template operator()<RelativeRows>();
 }
 

@@ -54,9 +54,10 @@ inline void rest(std::integer_sequence<int, R...>, int64_t rows, int64_t K, Oper
   ((rows == R ? block < R == 0 ? 1 : R, NV, kAccumulate > (K, a, b, ldb, c, ldc) : void()), ...);
 }
 
+// Not inline: inlined into a large function, its accumulators were spilled to memory.
 template <int NV, bool kAccumulate>
-inline void columns(int64_t M, int64_t K, Operand a, const float* b, int64_t ldb, float* c,
-                    int64_t ldc) {
+[[gnu::noinline]] void columns(int64_t M, int64_t K, Operand a, const float* b, int64_t ldb,
+                               float* c, int64_t ldc) {
   constexpr int R = rows_per_block(NV);
   int64_t m = 0;
   for (; m + R <= M; m += R) {

@@ -1,6 +1,7 @@
 #pragma once
 // Loops over vectors of a row, shared by the element-wise operations of the CPU backend.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/dtype.h"
@@ -38,6 +39,24 @@ inline void store(T* p, Vec v, N n) {
     simd::store(p, v);
   else
     simd::store_partial(p, v, n);
+}
+
+/// to[n] = <x, at(n)> for n < count, of D elements; a whole vector is stored. at(n): a pointer,
+/// asked for when it is read.
+template <class RowAt>
+inline void dots(float* to, const float* x, int64_t D, int64_t count, RowAt&& at) {
+  for (int64_t n = 0; n < count; n += kWidth) {
+    Vec sums[kWidth] = {};
+    const int64_t here = std::min<int64_t>(kWidth, count - n);
+    for (int64_t k = 0; k < here; ++k) {
+      const auto* const row = at(n + k);
+      Vec sum{};
+      for_vectors(D,
+                  [&](int64_t c, auto lanes) { sum += load(x + c, lanes) * load(row + c, lanes); });
+      sums[k] = sum;
+    }
+    simd::store(to + n, simd::sums_of(sums));
+  }
 }
 
 /// Calls f.template operator()<A>() with the element type of activations.
