@@ -71,7 +71,7 @@ void cpu_attention_mix_statistics(Tensor entropy, Tensor nonzero_keys, const Att
                                   const Attention& a, const AttentionScratch& s);
 
 /// Rows of queries to many keys of the past below which packing keys costs more than it saves.
-constexpr int64_t kPieceRows = 8;
+constexpr int64_t kLeastPackedRows = 8;
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

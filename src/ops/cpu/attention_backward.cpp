@@ -258,7 +258,7 @@ class BackwardTask : Inputs {
       Vec factor{};
       if (of_bias) factor += b.of_row(n);
       if (of_scores) factor += simd::load(scores_ + n);
-      // Behind the keys dz is 0, and what it would meet may be anything.
+      // Past the keys dz is 0, and what it would meet may be anything.
       const Vec d = simd::load(dz.data + n);
       sum += d == 0.0f ? Vec{} : d * factor;
     }

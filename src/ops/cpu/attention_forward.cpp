@@ -26,9 +26,9 @@ struct Plan {
 
   Plan(Weighing w, int64_t past, int64_t T)
       : weighing(w),
-        reading(past > 0 && (T < kPieceRows || w == Weighing::rows) ? Reading::in_place
-                : w == Weighing::tiles                              ? Reading::packed
-                                                                    : Reading::packed_fp32),
+        reading(past > 0 && (T < kLeastPackedRows || w == Weighing::rows) ? Reading::in_place
+                : w == Weighing::tiles                                    ? Reading::packed
+                                                                          : Reading::packed_fp32),
         block_keys(reading != Reading::in_place && past > 0
                        ? std::min(kBlockKeys, padded_keys(past + T))
                        : padded_keys(past + T)),

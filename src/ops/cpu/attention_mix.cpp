@@ -175,7 +175,7 @@ void AttentionScratch::plan_mix(Arena& arena, const WorkspaceShape& w) {
     packed = std::max(
         packed, bias_floats(w.T, w.D, bias) + mix_backward_floats(w.T, w.H, w.D, w.mix_hidden));
   }
-  if (!w.backward) {  // incremental decoding, from its second piece on
+  if (!w.backward) {  // incremental decoding
     shared = std::max(shared, mixed_row_floats(w.past + w.T, w.H));
     tasks = std::max(tasks, mixed_row_tasks(w.past + w.T, w.H));
     packed = std::max(packed, Operands::floats(0, 1, padded(w.D)) + padded(w.D) +

@@ -138,7 +138,7 @@ class MixStage {
       for (int64_t i = s.i0; i < s.i1; ++i) {
         const Block to = row(b, i), of_row = row(scores, i);
         std::copy_n(bias_.form(of_row).data, to.keys(), to.data);
-        // Behind the last key both are 0.
+        // Past the last key both are 0.
         std::fill_n(to.data + to.keys(), simd::kWidth, 0.0f);
         std::fill_n(of_row.data + to.keys(), simd::kWidth, 0.0f);
       }

@@ -1,5 +1,5 @@
 // The backward pass of the CPU attention where heads are mixed (attention_mix.h). A task leaves the
-// gradients of keys, values and network beside those of other parts; sums of parts are in order.
+// gradients of keys, values and network in memory of its part; sums of parts are in order.
 
 #include "ops/cpu/attention_mix.h"
 #include "ops/cpu/attention_row_sums.h"

@@ -16,7 +16,7 @@ struct SavedRow {
   int32_t last = 0;
 };
 
-/// Of one task. A row has n keys, the last of them its own; behind them its arrays have room up to
+/// Of one task. A row has n keys, the last of them its own; after them its arrays have room up to
 /// a multiple of simd::kWidth, where logits are minus infinity and weights become 0.
 class RowNormalizer {
  public:
@@ -25,7 +25,7 @@ class RowNormalizer {
   virtual void set_head(int64_t) {}
   /// The logits in z become weights.
   virtual void weights(float* z, int64_t n, SavedRow& saved) const = 0;
-  /// The same from what was saved; u is what adjoint() reads beside them. Logits that are minus
+  /// The same from what was saved; u is what adjoint() reads with them. Logits that are minus
   /// infinity have no weight.
   virtual void recall(float* z, float* u, int64_t n, const SavedRow& saved) const = 0;
   /// How many of the keys with logits z have weight, however little: an underflow counts.
@@ -39,7 +39,7 @@ using RowWork = std::function<void(RowNormalizer&)>;
 /// For sequences of T tokens.
 void with_row_normalizer(const Normalizer& normalizer, int64_t T, const RowWork& work);
 
-// The same of one normalizer, in attention_NAME_rows.cpp: behind with_row_normalizer.
+// The same of one normalizer, in attention_NAME_rows.cpp; called by with_row_normalizer.
 void with_rows_of(Softmax, const Normalizer& normalizer, int64_t T, const RowWork& work);
 void with_rows_of(Entmax, const Normalizer& normalizer, int64_t T, const RowWork& work);
 void with_rows_of(Topk, const Normalizer& normalizer, int64_t T, const RowWork& work);

@@ -37,8 +37,7 @@ class Operands {
 
   /// Keys and values [begin, end) of key head kh; the first is key 0 of what follows.
   virtual void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) = 0;
-  /// Queries [begin, end) of head h, at most kQ, as tile n. Rows of q: those of a text's piece are
-  /// counted from its own first.
+  /// Queries [begin, end) of head h, at most kQ, as tile n: rows of q, not positions.
   virtual void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) = 0;
   /// Queries [r, r + rows) of query tile n, at most rows_at_once, times the keys of the tile from j
   /// on: (rows, kK) at s, which score_factor() makes content scores. There is room for rows up to a

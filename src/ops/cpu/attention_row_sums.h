@@ -18,14 +18,14 @@ inline void for_vectors(int64_t n, F&& f) {
   for (int64_t j = 0; j < n; j += simd::kWidth) f(j);
 }
 
-/// The largest of x[0, n) that are not NaN, the room behind it included.
+/// The largest of x[0, n) that are not NaN, the room after it included.
 inline float maximum(const float* x, int64_t n) {
   Vec highest = simd::splat(kMinusInfinity);
   for_vectors(n, [&](int64_t j) { highest = simd::max(simd::load(x + j), highest); });
   return simd::maximum(highest);
 }
 
-/// The sum of x[0, n), the room behind it included: NaN where any of them is.
+/// The sum of x[0, n), the room after it included: NaN where any of them is.
 inline float total(const float* x, int64_t n) {
   Vec sums{};
   for_vectors(n, [&](int64_t j) { sums += simd::load(x + j); });

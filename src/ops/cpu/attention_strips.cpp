@@ -9,7 +9,7 @@ namespace tiles {
 void Results::weigh(const Block& z, const Block& row, int64_t at, const NormalizerTraits& traits,
                     const RowNormalizer& normalizer, float* u, const LiveTiles& live) const {
   const auto first = static_cast<int32_t>(row.j0);
-  fill_beside(z, row, kMinusInfinity);
+  fill_outside(z, row, kMinusInfinity);
   if (nonzero_keys) {
     SavedRow of_row = saved_row(saved, at);
     of_row.last -= first;
@@ -28,7 +28,7 @@ void Results::weigh(const Block& z, const Block& row, int64_t at, const Normaliz
     entropy.ptr<float>()[at] = constant ? 0 : std::max(row::entropy(row.data, row.keys()), 0.0f);
   }
   if (!out) return;
-  fill_beside(z, row, 0);
+  fill_outside(z, row, 0);
   for (int64_t j0 = z.j0; live && j0 < z.end; j0 += kK) {
     // NaN is weight too.
     if (!(row::total(z.at(row.i0, j0), kK) <= 0)) live.mark(row.i0, j0);
@@ -44,12 +44,12 @@ Block row_adjoint(const Block& p, const Block& dz, const Block& row, const LiveT
     std::fill_n(dz.at(row.i0, j0), kK, 0.0f);
   }
   const Block to = dz.row(row.i0, row.j0, row.end - 1);
-  fill_beside(dz, to, 0);
-  fill_beside(p, row, kMinusInfinity);
+  fill_outside(dz, to, 0);
+  fill_outside(p, row, kMinusInfinity);
   SavedRow of_row = saved_row(saved, at);
   of_row.last -= static_cast<int32_t>(row.j0);
   normalizer.recall(row.data, u, row.keys(), of_row);
-  fill_beside(p, row, 0);
+  fill_outside(p, row, 0);
   float gradient = 0;
   if (row.keys() > 1 || !traits.constant_alone()) {
     gradient = normalizer.adjoint(to.data, row.data, u, row.keys());

@@ -63,8 +63,8 @@ class LiveTiles {
   int64_t per_group_ = 0;
 };
 
-/// What lies beside a row's own keys in a strip of whole tiles becomes `x`.
-inline void fill_beside(const Block& strip, const Block& row, float x) {
+/// Elements of the row's strip outside of its own keys become `x`. A strip is of whole tiles.
+inline void fill_outside(const Block& strip, const Block& row, float x) {
   std::fill(strip.at(row.i0, strip.j0), row.data, x);
   std::fill(row.data + row.keys(), strip.at(row.i0, strip.end) + simd::kWidth, x);
 }

@@ -22,7 +22,7 @@ using simd::Vec;
 constexpr int64_t kQ = 64;                 // queries per tile
 constexpr int64_t kK = 64;                 // keys per tile
 constexpr int64_t kV = kK / simd::kWidth;  // vectors per row of a tile
-// A tile's rows have a vector of zeros before and behind them, so that a diagonal can be read as
+// A tile's rows have a vector of zeros on either side, so that a diagonal can be read as
 // vectors of neighbouring lanes without a test for the tile's edge. A row shares one with the next.
 constexpr int64_t kStride = kK + simd::kWidth;
 constexpr int64_t kTile = kQ * kStride + simd::kWidth;
@@ -135,7 +135,7 @@ inline const int32_t* first_keys(const Attention& a, int64_t b) {
   return a.first_key.ptr<int32_t>() + b * a.q.shape[1];
 }
 
-// Rows are numbered by their own keys everywhere: those of a text's piece begin at past().
+// Rows are numbered by position: after a past they begin at past().
 
 /// Which keys the rows of a sequence see. First and last keys never fall.
 class Sight {

@@ -57,7 +57,7 @@ class FireRows final : public LogitBias {
           simd::store(to + n, inside ? b : simd::load(to + n));
         });
       });
-      for_keys_behind(i, x, [&](int64_t segment, int64_t n, float of_key) {
+      for_later_keys(i, x, [&](int64_t segment, int64_t n, float of_key) {
         to[n] = slope_[segment] * of_key * psi[n] + offset_[segment];
       });
     }
@@ -75,9 +75,9 @@ class FireRows final : public LogitBias {
     sums_ = mine ? partial(s_, a_, b_, h_, part) : nullptr;
     if (mine && clear_) std::fill_n(sums_, 2 * kFireSegments, 0.0);
     if (a_.causal()) return;
-    u_behind_ = partial_table(s_, a_, b_, h_, part);
-    psi_behind_ = u_behind_ + T_;
-    if (mine && clear_) std::fill_n(u_behind_, 2 * T_, 0.0f);
+    u_later_ = partial_table(s_, a_, b_, h_, part);
+    psi_later_ = u_later_ + T_;
+    if (mine && clear_) std::fill_n(u_later_, 2 * T_, 0.0f);
   }
   void add(const Block& dz, const RowFactors& f) override {
     if (!sums_) return;
@@ -102,11 +102,11 @@ class FireRows final : public LogitBias {
         u_[i] += slope_[segment] * u;
         dpsi_[i] += slope_[segment] * simd::sum(with_psi_dc);
       });
-      for_keys_behind(i, dz, [&](int64_t segment, int64_t n, float of_key) {
+      for_later_keys(i, dz, [&](int64_t segment, int64_t n, float of_key) {
         const float d = by * db[n], u = d * psi_[at + n] * of_key;
         add_to(segment, d, u);
-        u_behind_[dz.j0 + n] += slope_[segment] * u;
-        psi_behind_[dz.j0 + n] += slope_[segment] * (d * psi_dc_[at + n]);
+        u_later_[dz.j0 + n] += slope_[segment] * u;
+        psi_later_[dz.j0 + n] += slope_[segment] * (d * psi_dc_[at + n]);
       });
     }
   }
@@ -165,7 +165,7 @@ class FireRows final : public LogitBias {
   }
   /// Calls f(segment, n, inverse) for each key n of a block after query i.
   template <class F>
-  void for_keys_behind(int64_t i, const Block& x, F&& f) const {
+  void for_later_keys(int64_t i, const Block& x, F&& f) const {
     for (int64_t n = lanes_of_row(i, x); n < std::min(x.keys(), T_ - x.j0); ++n) {
       const int32_t position = position_of(x.j0 + n);
       const int32_t* const ends =
@@ -197,7 +197,7 @@ class FireRows final : public LogitBias {
   const int32_t* positions_ = nullptr;                // by query
   const float *slope_ = nullptr, *offset_ = nullptr;  // of the head
   // Gradients of rows, of keys after queries, and of segments (null: another task adds them all).
-  float *u_ = nullptr, *dpsi_ = nullptr, *u_behind_ = nullptr, *psi_behind_ = nullptr;
+  float *u_ = nullptr, *dpsi_ = nullptr, *u_later_ = nullptr, *psi_later_ = nullptr;
   double* sums_ = nullptr;
 };
 

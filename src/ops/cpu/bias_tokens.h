@@ -76,7 +76,7 @@ class TokenRows final : public LogitBias {
     }
   }
 
-  /// The rows' gradients go into dnumbers itself, the keys' beside it, until join().
+  /// The rows' gradients go into dnumbers, those of keys into a partial table until join().
   void set_gradients(const TaskHead& head) override {
     drows_ = head.of_rows(std::get<TokenBiasGradients>(*g_).dnumbers, a_);
     dkeys_ = head.for_keys ? partial_table(s_, a_, head.b, head.h, 0) : head.other_keys;

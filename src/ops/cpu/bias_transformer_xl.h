@@ -175,7 +175,7 @@ class RelativeRows final : public LogitBias {
     return bias_.r.ptr<float>() + ((at_0 + T_ - 1 - n) * H_ + h_) * D_;
   }
   /// Rows for which reading r where it lies costs less than packing it.
-  bool few_rows() const { return a_.past() > 0 && a_.q.shape[1] < kPieceRows; }
+  bool few_rows() const { return a_.past() > 0 && a_.q.shape[1] < kLeastPackedRows; }
   /// The place of a row's first key in its products.
   int64_t place(const Block& x) const { return x.j0 - from_ + count_ - 1 - (x.i0 - first_); }
 
