@@ -37,8 +37,9 @@ TEST_CASE("keys of one query in pieces, joined, agree with the reference in ever
   size_t n = 0;
   for (const AttentionForm& form : kEveryForm) {
     for (const int D : {16, 48, 64, 128}) {
+      const size_t row = n / 4, column = n % 4;
       const AttentionCase c = decode_case(n++);
-      if (testing::is_run(n / 4, n, 4)) compare<DeviceBf16>(decode, c, D, form, 1);
+      if (testing::is_run(row, column, 4)) compare<DeviceBf16>(decode, c, D, form, 1);
     }
   }
   for (const AttentionForm& form : kMixedForms) {
@@ -59,8 +60,9 @@ TEST_CASE("keys of one query in pieces agree with the reference for every normal
           AttentionForm{BiasForm::relative}}) {
       form.normalizer = normalizer;
       for (const int D : {16, 80}) {
+        const size_t row = n / 6, column = n % 6;
         const AttentionCase c = decode_case(n++);
-        if (testing::is_run(n / 6, n, 3)) compare<DeviceBf16>(decode, c, D, form, 1);
+        if (testing::is_run(row, column, 3)) compare<DeviceBf16>(decode, c, D, form, 1);
       }
     }
   }

@@ -73,11 +73,12 @@ void for_forms(const F& f) {
   for (const auto* forms : {&kNamedForms, &kOtherForms}) {
     const std::vector<NormalizerForm> normalizers = every_normalizer();
     for (size_t row = 0; row < normalizers.size(); ++row) {
-      for (size_t column = 0; column < std::size(*forms); ++column) {
-        AttentionForm form = (*forms)[column];
+      size_t column = 0;
+      for (AttentionForm form : *forms) {
         form.normalizer = normalizers[row];
         if (form.scale && !traits_of(form.normalizer.kind).takes_scale) continue;
         if (testing::is_run(row, column, 4)) f(form, n);
+        ++column;
         ++n;
       }
     }
