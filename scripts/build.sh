@@ -5,7 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 if [ ! -f "$build/build.ninja" ]; then
-  meson setup "$build" "$@" >/dev/null || { cat "$build/meson-logs/meson-log.txt" >&2; exit 1; }
+  if ! said=$(meson setup "$build" "$@" 2>&1); then
+    tail -n 20 <<<"$said" >&2
+    echo "build.sh: Meson did not configure $build; scripts/setup.sh installs what is missing" >&2
+    exit 1
+  fi
 elif [ $# -gt 0 ]; then
   meson configure "$build" "$@"
 fi
