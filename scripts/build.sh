@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 if [ ! -f "$build/build.ninja" ]; then
-  if ! said=$(meson setup "$build" "$@" 2>&1); then
+  if ! said=$(meson setup "$build" "$@"); then
     tail -n 20 <<<"$said" >&2
     echo "build.sh: Meson did not configure $build; scripts/setup.sh installs what is missing" >&2
     exit 1

@@ -207,17 +207,24 @@ TEST_CASE("statistics of attention on CUDA agree with the reference, with every 
   }
 }
 
+namespace {
+AttentionCase case_of_documents(const NormalizerForm& form) {
+  AttentionCase c;
+  c.T = 100;
+  c.H = 2;
+  c.K = 1;
+  c.D = 16;
+  c.documents = true;
+  c.normalizer = form;
+  return c;
+}
+}  // namespace
+
 // Every fifth key is the same, so that a row keeps some of the keys with its smallest kept logit.
 TEST_CASE("of keys with one logit topk on CUDA keeps those that the reference keeps") {
   for (const NormalizerForm& form : {topk(7), topk(0)}) {
     for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-      AttentionCase c;
-      c.T = 100;
-      c.H = 2;
-      c.K = 1;
-      c.D = 16;
-      c.documents = true;
-      c.normalizer = form;
+      const AttentionCase c = case_of_documents(form);
       INFO(describe(c) << " in " << name_of(t));
       Operation op = attention(c), statistics = attention_statistics(c);
       std::vector<double>& k = op.inputs.at("k").x;
@@ -236,13 +243,7 @@ TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without Na
   for (double alpha : {1.001, 3.0, 16.0, 64.0}) all.push_back(entmax(alpha));
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     for (const NormalizerForm& form : all) {
-      AttentionCase c;
-      c.T = 100;
-      c.H = 2;
-      c.K = 1;
-      c.D = 16;
-      c.documents = true;
-      c.normalizer = form;
+      AttentionCase c = case_of_documents(form);
       Machine m(t, cuda_device(), workspace_of(c, true));
       // Logits that are all equal, of size 1 and of size 1e4, and bam's floor.
       for (double factor : {0.0, 1.0, 1e4}) {

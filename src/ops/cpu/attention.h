@@ -56,6 +56,7 @@ void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attent
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                             const AttentionSaved& saved, const Attention& a,
                             const AttentionScratch& s);
+/// REQUIRES: softmax.
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 void cpu_attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                               const Attention& a, const AttentionScratch& s);
@@ -66,6 +67,7 @@ void cpu_attention_mix_forward(Tensor out, const AttentionSaved& saved, const At
 void cpu_attention_mix_backward(const AttentionGradients& g, Tensor dout,
                                 const AttentionSaved& saved, const Attention& a,
                                 const AttentionScratch& s);
+/// REQUIRES: softmax.
 void cpu_attention_mix_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 void cpu_attention_mix_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                                   const Attention& a, const AttentionScratch& s);

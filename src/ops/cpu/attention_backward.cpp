@@ -4,7 +4,6 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/attention_policies.h"
-#include "ops/cpu/attention_row_sums.h"
 #include "ops/cpu/attention_strips.h"
 #include "ops/cpu/gemm_microkernel.h"
 #include "ops/cpu/rows.h"

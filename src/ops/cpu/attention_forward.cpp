@@ -253,9 +253,7 @@ void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attent
 }
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
-  Attention by_softmax = a;
-  by_softmax.normalizer = {};
-  run_forward({{}, {}, entropy, {}}, by_softmax, s,
+  run_forward({{}, {}, entropy, {}}, a, s,
               reads_content(a.bias) ? Weighing::rows : Weighing::tiles_for_entropy);
 }
 

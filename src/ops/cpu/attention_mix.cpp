@@ -200,9 +200,7 @@ void cpu_attention_mix_forward(Tensor out, const AttentionSaved& saved, const At
   run_mixed({out, saved, {}, {}}, a, s);
 }
 void cpu_attention_mix_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
-  Attention by_softmax = a;
-  by_softmax.normalizer = {};
-  run_mixed({{}, {}, entropy, {}}, by_softmax, s);
+  run_mixed({{}, {}, entropy, {}}, a, s);
 }
 void cpu_attention_mix_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                                   const Attention& a, const AttentionScratch& s) {

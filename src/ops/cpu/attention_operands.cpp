@@ -195,31 +195,29 @@ class OperandsInPlace final : public Operands {
   }
   void add_values(float* out, int64_t rows, const float* p, int64_t stride, int64_t j,
                   int64_t live) const override {
-    for (int64_t i = 0; i < rows; ++i) {
-      switch (D_ % simd::kWidth == 0 ? D_ / simd::kWidth : 0) {
-        case 2:
-          add_row<2>(out + i * Dp_, p + i * stride, j, live);
-          break;
-        case 3:
-          add_row<3>(out + i * Dp_, p + i * stride, j, live);
-          break;
-        case 4:
-          add_row<4>(out + i * Dp_, p + i * stride, j, live);
-          break;
-        case 6:
-          add_row<6>(out + i * Dp_, p + i * stride, j, live);
-          break;
-        case 8:
-          add_row<8>(out + i * Dp_, p + i * stride, j, live);
-          break;
-        default:
-          add_row<0>(out + i * Dp_, p + i * stride, j, live);
+    const auto add = [&]<int kVectors>() {
+      for (int64_t i = 0; i < rows; ++i) {
+        add_row<kVectors>(out + i * Dp_, p + i * stride, j, live);
       }
+    };
+    switch (D_ % simd::kWidth == 0 ? D_ / simd::kWidth : 0) {
+      case 2:
+        return add.template operator()<2>();
+      case 3:
+        return add.template operator()<3>();
+      case 4:
+        return add.template operator()<4>();
+      case 6:
+        return add.template operator()<6>();
+      case 8:
+        return add.template operator()<8>();
+      default:
+        return add.template operator()<0>();
     }
   }
 
  private:
-  /// Bytes of keys or values that are asked for before they are read.
+  /// Bytes of keys or values that are prefetched.
   static constexpr int64_t kAhead = 2048;
   /// The rows of a key head.
   struct Rows {
@@ -235,7 +233,7 @@ class OperandsInPlace final : public Operands {
           bytes(x.shape[3] * static_cast<int64_t>(sizeof(A))),
           ahead(static_cast<uintptr_t>(ceil_div(kAhead, bytes) * stride *
                                        static_cast<int64_t>(sizeof(A)))) {}
-    /// The n-th, to be read now; asks for one behind it.
+    /// The n-th, to be read now; prefetches one further on.
     const A* take(int64_t n) const {
       const A* const row = first + n * stride;
       simd::prefetch(reinterpret_cast<uintptr_t>(row) + ahead, bytes);

@@ -330,8 +330,10 @@ class CpuBackend final : public HostBackend {
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
     require(!a.scale.t, "logits without a scale");
-    if (a.mix) return cpu_attention_mix_entropy(entropy, a, attention_);
-    cpu_attention_entropy(entropy, a, attention_);
+    Attention by_softmax = a;
+    by_softmax.normalizer = {};
+    if (a.mix) return cpu_attention_mix_entropy(entropy, by_softmax, attention_);
+    cpu_attention_entropy(entropy, by_softmax, attention_);
   }
   void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override {

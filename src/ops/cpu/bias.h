@@ -73,7 +73,7 @@ class LogitBias {
   virtual void set_gradients(const TaskHead&) {}
   /// What follows is of this part of the queries. `mine`: its partial sums are this task's.
   virtual void set_part(int64_t, bool /*mine*/) {}
-  /// Adds what db = f.bias dz gives to the bias's gradients. The block was formed last. Behind its
+  /// Adds what db = f.bias dz gives to the bias's gradients. The block was formed last. Past its
   /// keys dz is 0.
   virtual void add(const Block& dz, const RowFactors& f) = 0;
   /// Of a bias that reads queries and keys, what it gives to them. After the blocks of rows: adds
