@@ -61,7 +61,7 @@ struct Running {
       for (int64_t c = 0; c < Dp; c += simd::kWidth) simd::store(o + c, simd::load(o + c) * keep);
     }
   }
-  /// Divides what a row has gathered by its sum; returns lse.
+  /// Divides a row's sum of values by its sum of weights; returns lse.
   float end(int64_t r) const {
     const float sum = simd::sum(simd::load(sums + r * simd::kWidth)), inverse = 1 / sum;
     for (int64_t c = 0; c < Dp; ++c) out[r * Dp + c] *= inverse;
