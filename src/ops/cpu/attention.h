@@ -33,21 +33,16 @@ struct AttentionScratch {
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
   // (B H, most of them) f32, partial sums of a bias that reads queries and keys; only with backward
   Tensor of_content;
-  // Where heads are mixed (attention_mix.h): what tasks of a group of sequences read together, what
-  // each has for itself, and the network's gradients of each, (B parts of T, floats), only with
-  // backward. All f32
-  Tensor mix_shared, mix_packed, mix_partials;
-  int64_t mix_threads = 0;  // those that groups are for
+  // Where heads are mixed, f32. mix_shared: gradients of keys and values by part of the queries, or
+  // in decoding the strips of all heads. mix_networks: (B parts of T, floats), gradients of the
+  // network; only with backward
+  Tensor mix_shared, mix_networks;
   bool general = false;     // WorkspaceShape::general_attention
   bool statistics = false;  // WorkspaceShape::attention_statistics
   ContentShape content;
   const Bf16Gemm* bf16_gemm = nullptr;  // the processor's, or null
   void plan(Arena& arena, const WorkspaceShape& w);
   tiles::Pieces of_slot(int64_t slot) const;
-  tiles::Pieces of_mix_slot(int64_t slot) const;
-
- private:
-  void plan_mix(Arena& arena, const WorkspaceShape& w);
 };
 
 /// With a past too.
@@ -60,17 +55,6 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 void cpu_attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                               const Attention& a, const AttentionScratch& s);
-
-/// The same where heads are mixed, with every normalizer.
-void cpu_attention_mix_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
-                               const AttentionScratch& s);
-void cpu_attention_mix_backward(const AttentionGradients& g, Tensor dout,
-                                const AttentionSaved& saved, const Attention& a,
-                                const AttentionScratch& s);
-/// REQUIRES: softmax.
-void cpu_attention_mix_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
-void cpu_attention_mix_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
-                                  const Attention& a, const AttentionScratch& s);
 
 /// Rows of queries to many keys of the past below which packing keys costs more than it saves.
 constexpr int64_t kLeastPackedRows = 8;

@@ -2,7 +2,10 @@
 // by all their keys. Logits are formed anew; `level` and what else the forward pass saved makes
 // weights of them.
 
+#include <optional>
+
 #include "core/parallel.h"
+#include "ops/cpu/attention_mix.h"
 #include "ops/cpu/attention_policies.h"
 #include "ops/cpu/attention_strips.h"
 #include "ops/cpu/gemm_microkernel.h"
@@ -16,13 +19,17 @@ using namespace tiles;
 
 namespace {
 
-/// One task: the query heads in `heads`, which read one key head, and the tiles of `queries` by
-/// `keys`. `for_keys` writes dk and dv and needs all queries that see the keys; `for_queries`
-/// writes dq, dscale and the gradients of queries and needs all keys that the queries see.
+/// One task: the query heads in `heads`, which read one key head, or with a mix all heads, and the
+/// tiles of `queries` by `keys`. `for_keys` writes dk and dv and needs all queries that see the
+/// keys; `for_queries` writes dq, dscale and the gradients of queries and needs all keys that the
+/// queries see.
 struct Part {
   int64_t b = 0;
   Span heads, queries, keys;
   bool for_keys = true, for_queries = true;
+  // With a mix, where `queries` are one part: its gradients of keys and values (2, K, padded T,
+  // padded D), and of the network.
+  float *dkeys = nullptr, *dnetwork = nullptr;
 };
 
 struct Inputs {
@@ -43,11 +50,12 @@ class BackwardTask : Inputs {
         rows_(policies.rows),
         part_(part),
         sight_(a, part.b) {
-    keys_ = pieces.take(Tp_ * Dp_);
-    keys_t_ = pieces.take(Tp_ * Dp_);
-    values_t_ = pieces.take(Tp_ * Dp_);
-    dkeys_ = pieces.take(Tp_ * Dp_);
-    dvalues_ = pieces.take(Tp_ * Dp_);
+    const int64_t of_keys = (key_head(part.heads.end - 1) + 1 - first_key_head_) * head_floats_;
+    keys_ = pieces.take(of_keys);
+    keys_t_ = pieces.take(of_keys);
+    values_t_ = pieces.take(of_keys);
+    dkeys_ = part.dkeys ? part.dkeys : pieces.take(2 * of_keys);
+    dvalues_ = dkeys_ + of_keys;
     elsewhere_ = pieces.take(Tp_);
     other_keys_ = pieces.take(Tp_ + simd::kWidth);
     query_ = pieces.take(kQ * Dp_);
@@ -64,51 +72,49 @@ class BackwardTask : Inputs {
       float* const dz = pieces.take(kTile);
       std::fill_n(dz, kTile, 0.0f);  // the margins stay zero
       dz_ = dz + simd::kWidth;
-    } else {
-      stride_ = strip_stride(T_);
-      p_ = pieces.take(strip_floats(T_));
-      dz_ = pieces.take(strip_floats(T_));
-      u_ = pieces.take(stride_);
-      scores_ = pieces.take(stride_);
+      return;
     }
+    const int64_t of_strips = strip_floats(T_) * (a.mix ? H_ : 1);
+    stride_ = strip_stride(T_);
+    p_ = pieces.take(of_strips);
+    dz_ = pieces.take(of_strips);
+    u_ = pieces.take(stride_);
+    row_scores_ = pieces.take(stride_);
+    x_ = a.mix ? pieces.take(of_strips) : p_;
+    if (a.mix) mix_.emplace(a, part.b, pieces.take(of_strips), pieces, true);
   }
-  static int64_t floats(int64_t T, int64_t D, bool rows) {
+  static int64_t floats(int64_t T, int64_t D, Weighing weighing, const MixShape& mix) {
     const int64_t Tp = padded_keys(T), Dp = padded(D);
-    return 5 * Tp * Dp + 2 * Tp + 4 * kQ * Dp + 4 * kQ + 20 * simd::kWidth +
-           (rows ? 2 * most_strip_floats(T) + 2 * strip_stride(T) : 2 * kTile);
+    const int64_t of_keys = mix ? 3 * mix.K : 5, of_strips = mix ? 4 * mix.H : 2;
+    const int64_t weighed = weighing == Weighing::rows ? of_strips * most_strip_floats(T) +
+                                                             2 * strip_stride(T) + mix.floats(true)
+                                                       : 2 * kTile;
+    return of_keys * Tp * Dp + 2 * Tp + 4 * kQ * Dp + 4 * kQ + 20 * simd::kWidth + weighed;
   }
 
   void run() {
-    const auto [b, heads, queries, keys, for_keys, for_queries] = part_;
-    const int64_t kh = heads.begin / (H_ / a.k.shape[2]);
+    const auto& [b, heads, queries, keys, for_keys, for_queries, dkeys, dnetwork] = part_;
     const int64_t begin = std::max(keys.begin, sight_.first_tile(queries.begin));
     const int64_t end = std::max(begin, std::min(keys.end, sight_.end(queries.end)));
-    pack_rows<A>(at(keys_, begin), a.v, b, kh, begin, end, Dp_, 1);  // on the way to `values_t_`
-    transpose_tiles(values_t_, keys_, begin, end, D_, Dp_);
-    pack_rows<A>(at(keys_, begin), a.k, b, kh, begin, end, Dp_, 1);
-    transpose_tiles(keys_t_, keys_, begin, end, D_, Dp_);
-    if (for_keys) {
-      std::fill_n(at(dkeys_, keys.begin), (keys.end - keys.begin) * Dp_, 0.0f);
-      std::fill_n(at(dvalues_, keys.begin), (keys.end - keys.begin) * Dp_, 0.0f);
-    }
-    for (h_ = heads.begin; h_ < heads.end; ++h_) {
-      bias_.set_head(b, h_);
-      bias_.set_gradients({b, h_, queries, keys, for_keys, for_queries, elsewhere_, other_keys_});
-      if (rows_) rows_->set_head(h_);
-      for (int64_t n = 0; n < parts_of(T_); ++n) {
-        const Span of_part = query_part(a, n);
-        const Span here = {std::max(queries.begin, of_part.begin),
-                           std::min(queries.end, of_part.end)};
-        bias_.set_part(n,
-                       for_queries && queries.begin <= of_part.begin && of_part.end <= queries.end);
-        const int64_t step = tiles_ ? kQ : strip_rows(T_);
-        for (int64_t i0 = here.begin; i0 < here.end; i0 += step) {
-          rows(i0, std::min(i0 + step, here.end));
-        }
+    for (int64_t kh = first_key_head_; kh <= key_head(heads.end - 1); ++kh) {
+      const int64_t of_head = (kh - first_key_head_) * head_floats_;
+      float* const rows = at(keys_ + of_head, begin);  // of values on their way to `values_t_`
+      pack_rows<A>(rows, a.v, b, kh, begin, end, Dp_, 1);
+      transpose_tiles(values_t_ + of_head, keys_ + of_head, begin, end, D_, Dp_);
+      pack_rows<A>(rows, a.k, b, kh, begin, end, Dp_, 1);
+      transpose_tiles(keys_t_ + of_head, keys_ + of_head, begin, end, D_, Dp_);
+      for (float* const to : {dkeys_, dvalues_}) {
+        if (for_keys) std::fill_n(at(to + of_head, keys.begin), keys.size() * Dp_, 0.0f);
       }
-      bias_.end_head(keys_, dkeys_);
     }
+    if (mix_) {
+      mix_->network().clear_gradients();
+      rows_of(heads);
+      return mix_->network().gradients(dnetwork);
+    }
+    for (int64_t h = heads.begin; h < heads.end; ++h) rows_of({h, h + 1});
     if (for_keys) {  // q carried the content scale
+      const int64_t kh = first_key_head_;
       unpack_rows<A>(g.dk, b, kh, keys.begin, keys.end, at(dkeys_, keys.begin), Dp_, 1);
       unpack_rows<A>(g.dv, b, kh, keys.begin, keys.end, at(dvalues_, keys.begin), Dp_, 1);
     }
@@ -117,34 +123,70 @@ class BackwardTask : Inputs {
  private:
   float* at(float* rows, int64_t row) const { return rows + row * Dp_; }
   int64_t row_at(int64_t i) const { return (part_.b * H_ + h_) * T_ + i; }
+  int64_t key_head(int64_t h) const { return h / (H_ / a.k.shape[2]); }
+  /// Of the head that `rows`, or tiles, of keys or values are for.
+  float* of_head(float* rows) const {
+    return rows + (key_head(h_) - first_key_head_) * head_floats_;
+  }
+  /// Whether dz becomes the gradient of scores in place, because more than z reads them.
+  bool forms_ds() const { return mix_ || bias_.reads_scores(); }
 
-  /// Some rows of the head.
-  void rows(int64_t i0, int64_t i1) {
-    const int64_t from = std::max(part_.keys.begin, sight_.first_tile(i0));
-    const int64_t end = std::min(part_.keys.end, sight_.end(i1));
-    if (from >= end) return;
-    const float root = 1 / a.content_divisor<float>();
+  /// Rows of heads whose logits are formed together.
+  void rows_of(Span heads) {
+    for (int64_t n = 0; n < parts_of(T_); ++n) {
+      const Span of_part = query_part(a, n), queries = part_.queries;
+      const Span here = {std::max(queries.begin, of_part.begin),
+                         std::min(queries.end, of_part.end)};
+      if (here.begin >= here.end) continue;
+      query_part_ = n;
+      mine_ = part_.for_queries && here.size() == of_part.size();
+      for (int64_t h = heads.begin; h < heads.end; ++h) {
+        set_head(h);
+        set_gradients(here.begin == queries.begin, true);
+      }
+      const int64_t step = tiles_ ? kQ : strip_rows(T_);
+      for (int64_t i0 = here.begin; i0 < here.end; i0 += step) {
+        const int64_t i1 = std::min(i0 + step, here.end);
+        tiles_ ? tiles(i0, i1) : strip(heads, Strip(sight_, i0, i1));
+      }
+    }
+    if (!mix_) bias_.end_head(keys_, dkeys_);
+  }
+
+  void set_head(int64_t h) {
+    if (h == h_) return;
+    h_ = h;
+    bias_.set_head(part_.b, h);
+    if (rows_) rows_->set_head(h);
+  }
+  /// With a mix other parts of the queries are other tasks', so that sums over a head are by part.
+  void set_gradients(bool clear_head, bool clear_part) {
+    TaskHead head = {part_.b,           h_,         part_.queries, part_.keys, part_.for_keys,
+                     part_.for_queries, elsewhere_, other_keys_,   clear_head};
+    if (mix_) {
+      head.for_keys = false;
+      head.other_keys = partial_table(s, a, part_.b, h_, query_part_);
+    }
+    bias_.set_gradients(head);
+    bias_.set_part(query_part_, mine_, clear_part);
+  }
+
+  /// Queries of the head, divided as content scores are.
+  void pack_queries(int64_t i0, int64_t i1) {
     const Factors t(a, part_.b, h_);
-    pack_rows<A>(query_, a.q, part_.b, h_, i0, i1, Dp_, root);
-    pack_rows<A>(d_o_, dout, part_.b, h_, i0, i1, Dp_, 1);
+    pack_rows<A>(query_, a.q, part_.b, h_, i0, i1, Dp_, 1 / a.content_divisor<float>());
     for (int64_t i = i0; i < i1; ++i) {
-      content_[i - i0] = t.of_content(i);
-      of_bias_[i - i0] = t.of_bias(i);
-      dscale_[i - i0] = 0;
+      const int64_t r = i - i0;
+      content_[r] = t.of_content(i);
+      of_bias_[r] = t.of_bias(i);
+      dscale_[r] = 0;
+      if (t.t) multiply(scaled_query_ + r * Dp_, query_ + r * Dp_, forms_ds() ? 1 : content_[r]);
     }
-    for (int64_t r = 0; t.t && r < i1 - i0; ++r) {
-      multiply(scaled_query_ + r * Dp_, query_ + r * Dp_, bias_.reads_scores() ? 1 : content_[r]);
-    }
-    if (tiles_) row_products(i0, i1);
     std::fill_n(dquery_, (i1 - i0) * Dp_, 0.0f);
-    bias_.set_rows(i0, i1, from, end);
-    if (tiles_) {
-      for (int64_t j0 = from; j0 < end; j0 += kK) tile(i0, i1, j0, std::min(kK, end - j0));
-    } else {
-      strip(i0, i1, from, end);
-    }
-    if (!part_.for_queries) return;
-    if (t.t) end_scale(i0, i1);
+  }
+  void unpack_queries(int64_t i0, int64_t i1) {
+    const float root = 1 / a.content_divisor<float>();
+    if (a.scale.t && !mix_) end_scale(i0, i1);
     bias_.end_rows(dquery_, root);
     unpack_rows<A>(g.dq, part_.b, h_, i0, i1, dquery_, Dp_, root);
   }
@@ -168,7 +210,7 @@ class BackwardTask : Inputs {
     for (int64_t i = i0; i < i1; ++i) {
       const int64_t r = i - i0;
       float* const dq = dquery_ + r * Dp_;
-      if (!bias_.reads_scores()) {
+      if (!forms_ds()) {
         dscale_[r] += dot(query_ + r * Dp_, dq);
         multiply(dq, dq, content_[r]);
       }
@@ -177,86 +219,143 @@ class BackwardTask : Inputs {
   }
 
   void scores_of(const Block& p, int64_t j0) const {
-    tile::product<false>(p.rows(), kK, D_, {query_, Dp_, 1}, keys_t_ + j0 * D_, kK, p.at(p.i0, j0),
-                         stride_);
+    tile::product<false>(p.rows(), kK, D_, {query_, Dp_, 1}, of_head(keys_t_) + j0 * D_, kK,
+                         p.at(p.i0, j0), stride_);
   }
   void dP_of(const Block& dz, int64_t j0) const {
-    tile::product<false>(dz.rows(), kK, D_, {d_o_, Dp_, 1}, values_t_ + j0 * D_, kK,
+    tile::product<false>(dz.rows(), kK, D_, {d_o_, Dp_, 1}, of_head(values_t_) + j0 * D_, kK,
                          dz.at(dz.i0, j0), stride_);
   }
   /// What the weights and dz of `live` keys from j0 on give.
   void to_values(const Block& p, int64_t j0, int64_t live) const {
     tile::product<true>(live, Dp_, p.rows(), {p.at(p.i0, j0), 1, stride_}, d_o_, Dp_,
-                        at(dvalues_, j0), Dp_);
+                        at(of_head(dvalues_), j0), Dp_);
   }
   void to_keys(const Block& dz, int64_t j0, int64_t live) const {
     tile::product<true>(live, Dp_, dz.rows(), {dz.at(dz.i0, j0), 1, stride_}, scaled_query_, Dp_,
-                        at(dkeys_, j0), Dp_);
+                        at(of_head(dkeys_), j0), Dp_);
   }
   void to_queries(const Block& dz, int64_t j0, int64_t live) const {
-    tile::product<true>(dz.rows(), Dp_, live, {dz.at(dz.i0, j0), stride_, 1}, at(keys_, j0), Dp_,
-                        dquery_, Dp_);
+    tile::product<true>(dz.rows(), Dp_, live, {dz.at(dz.i0, j0), stride_, 1},
+                        at(of_head(keys_), j0), Dp_, dquery_, Dp_);
   }
 
-  void tile(int64_t i0, int64_t i1, int64_t j0, int64_t live) {
-    const Block p = {p_, stride_, i0, i1, j0, j0 + kK}, dz = {dz_, stride_, i0, i1, j0, j0 + kK};
+  void tiles(int64_t i0, int64_t i1) {
+    const int64_t from = std::max(part_.keys.begin, sight_.first_tile(i0));
+    const int64_t end = std::min(part_.keys.end, sight_.end(i1));
+    if (from >= end) return;
     const RowFactors factors = {content_, of_bias_};
-    scores_of(p, j0);
-    dP_of(dz, j0);
-    tiles_->backward(p, dz, factors, {saved.level.ptr<float>() + row_at(i0), D_i_, dscale_},
-                     sight_);
-    bias_.add(dz, factors);
-    if (part_.for_keys) {
-      to_values(p, j0, live);
-      to_keys(dz, j0, live);
+    pack_rows<A>(d_o_, dout, part_.b, h_, i0, i1, Dp_, 1);
+    row_products(i0, i1);
+    pack_queries(i0, i1);
+    bias_.set_rows(i0, i1, from, end);
+    for (int64_t j0 = from; j0 < end; j0 += kK) {
+      const Block p = {p_, stride_, i0, i1, j0, j0 + kK}, dz = {dz_, stride_, i0, i1, j0, j0 + kK};
+      const int64_t live = std::min(kK, end - j0);
+      scores_of(p, j0);
+      dP_of(dz, j0);
+      tiles_->backward(p, dz, factors, {saved.level.ptr<float>() + row_at(i0), D_i_, dscale_},
+                       sight_);
+      bias_.add(dz, factors);
+      if (part_.for_keys) {
+        to_values(p, j0, live);
+        to_keys(dz, j0, live);
+      }
+      if (part_.for_queries) to_queries(dz, j0, live);
     }
-    if (part_.for_queries) to_queries(dz, j0, live);
+    if (part_.for_queries) unpack_queries(i0, i1);
   }
 
-  /// A task of strips is for keys and queries. Tiles without any weight are left out.
-  void strip(int64_t i0, int64_t i1, int64_t from, int64_t end) {
-    const Block p = {p_, stride_, i0, i1, from, padded_keys(end)};
-    const Block dz = {dz_, stride_, i0, i1, from, padded_keys(end)};
-    const LiveTiles live(saved.live, part_.b, h_);
-    // f(key, whether its tile has weight).
-    const auto for_tiles = [&](auto&& f) {
-      for (int64_t j0 = from; j0 < end; j0 += kK) f(j0, live.any(i0, i1, j0));
-    };
-    for_tiles([&](int64_t j0, bool has_weight) {
-      if (has_weight || bias_.reads_scores()) scores_of(p, j0);
-      if (has_weight) dP_of(dz, j0);
+  /// A task of strips is for keys and queries.
+  void strip(Span heads, const Strip& s) {
+    const Strips x = strips(x_), p = strips(p_), dz = strips(dz_);
+    for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h, x.of(s, h));
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) {
+      for (int64_t n = 0; n < mix_->blocks(i); ++n) mix_->form_logits(s, x, p, i, n);
+    }
+    for (int64_t h = heads.begin; h < heads.end; ++h) adjoint_of(s, h, p.of(s, h), dz.of(s, h));
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->adjoint(s, x, dz, i, g.dscale);
+    for (int64_t h = heads.begin; h < heads.end; ++h) to_inputs(s, h, heads, dz.of(s, h));
+  }
+  Strips strips(float* memory) const { return {memory, T_, !mix_}; }
+  Block row_of(const Block& z, int64_t i) const {
+    return z.row(i, sight_.first(i), sight_.last(i));
+  }
+  /// Whether a tile has weight in any of some heads.
+  bool live(const Strip& s, Span heads, int64_t j0) const {
+    for (int64_t h = heads.begin; h < heads.end; ++h) {
+      if (LiveTiles(saved.live, part_.b, h).any(s.i0, s.i1, j0)) return true;
+    }
+    return false;
+  }
+
+  void form_scores(const Strip& s, int64_t h, const Block& x) {
+    set_head(h);
+    pack_queries(s.i0, s.i1);
+    bias_.set_rows(s.i0, s.i1, s.from, s.end);
+    s.for_tiles([&](int64_t j0, int64_t) {
+      if (forms_ds() || live(s, {h, h + 1}, j0)) scores_of(x, j0);
     });
-    for (int64_t i = i0; i < i1; ++i) {
-      const Block row = p.row(i, sight_.first(i), sight_.last(i));
-      if (a.scale.t && bias_.reads_scores()) {
-        std::copy_n(row.data, padded(row.keys()), scores_);
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, row_of(x, i), bias_);
+  }
+
+  /// Scores, or logits where heads are mixed, become weights, and dP becomes dz.
+  void adjoint_of(const Strip& s, int64_t h, const Block& p, const Block& dz) {
+    const LiveTiles live(saved.live, part_.b, h);
+    const auto for_live = [&](auto&& f) {
+      s.for_tiles([&](int64_t j0, int64_t keys) {
+        if (live.any(s.i0, s.i1, j0)) f(j0, keys);
+      });
+    };
+    set_head(h);
+    pack_rows<A>(d_o_, dout, part_.b, h, s.i0, s.i1, Dp_, 1);
+    for_live([&](int64_t j0, int64_t) { dP_of(dz, j0); });
+    for (int64_t i = s.i0; i < s.i1; ++i) {
+      const Block row = row_of(p, i);
+      if (!mix_) {
+        if (a.scale.t && bias_.reads_scores()) {
+          std::copy_n(row.data, padded(row.keys()), row_scores_);
+        }
+        bias_.add_to(row, content_[i - s.i0], of_bias_[i - s.i0]);
       }
-      bias_.add_to(row, content_[i - i0], of_bias_[i - i0]);
       const Block gradient =
           row_adjoint(p, dz, row, live, saved, g.dalpha, row_at(i), traits_, *rows_, u_);
-      if (a.scale.t) add_dscale(i - i0, gradient);
-      bias_.add(gradient, RowFactors{content_, of_bias_}.from(i - i0));
+      if (mix_) continue;
+      if (a.scale.t) add_dscale(i - s.i0, gradient);
+      bias_.add(gradient, RowFactors{content_, of_bias_}.from(i - s.i0));
     }
-    for_tiles([&](int64_t j0, bool has_weight) {
-      const int64_t keys = std::min(kK, end - j0);
-      if (has_weight) to_values(p, j0, keys);
-      if (!has_weight && !bias_.reads_scores()) return;
+    for_live([&](int64_t j0, int64_t keys) { to_values(p, j0, keys); });
+  }
+
+  /// What dz, or ds, gives to queries and keys, and with a mix dB to the bias.
+  void to_inputs(const Strip& s, int64_t h, Span heads, const Block& dz) {
+    if (mix_) {
+      const float one = 1;
+      set_head(h);
+      set_gradients(false, false);
+      pack_queries(s.i0, s.i1);
+      bias_.set_rows(s.i0, s.i1, s.from, s.end);
+      for (int64_t i = s.i0; i < s.i1; ++i) bias_.add(row_of(mix_->biases(s, h), i), {&one, &one});
+    }
+    s.for_tiles([&](int64_t j0, int64_t keys) {
+      if (!live(s, heads, j0) && !bias_.reads_scores()) return;
       to_queries(dz, j0, keys);
       to_keys(dz, j0, keys);
     });
+    unpack_queries(s.i0, s.i1);
   }
 
   /// What a row's bias, and of a bias that reads scores those, give to dscale.
   void add_dscale(int64_t r, const Block& dz) {
     const bool of_bias = a.scale.on_bias, of_scores = bias_.reads_scores();
     if (!of_bias && !of_scores) return;
-    const Block scores = {scores_, stride_, dz.i0, dz.i1, dz.j0, dz.end};
+    const Block scores = {row_scores_, stride_, dz.i0, dz.i1, dz.j0, dz.end};
     const BiasRows b = of_bias ? bias_.form(scores) : BiasRows{};
     Vec sum{};
     for (int64_t n = 0; n < dz.keys(); n += simd::kWidth) {
       Vec factor{};
       if (of_bias) factor += b.of_row(n);
-      if (of_scores) factor += simd::load(scores_ + n);
+      if (of_scores) factor += simd::load(row_scores_ + n);
       // Past the keys dz is 0, and what it would meet may be anything.
       const Vec d = simd::load(dz.data + n);
       sum += d == 0.0f ? Vec{} : d * factor;
@@ -272,22 +371,68 @@ class BackwardTask : Inputs {
   const int64_t T_ = a.q.shape[1], H_ = a.q.shape[2], D_ = a.q.shape[3];
   const int64_t Dp_ = padded(D_), Tp_ = padded_keys(T_);
   const NormalizerTraits traits_ = traits_of(a.normalizer.form.kind);
-  int64_t h_ = 0, stride_;
-  float *keys_, *keys_t_, *values_t_;  // rows; transposed tiles
+  const int64_t head_floats_ = Tp_ * Dp_, first_key_head_ = key_head(part_.heads.begin);
+  int64_t h_ = -1, query_part_ = 0, stride_;
+  bool mine_ = false;  // whether partial sums of query_part_ are this task's
+  // By key head: rows; transposed tiles.
+  float *keys_, *keys_t_, *values_t_;
   float *dkeys_, *dvalues_;
   float *elsewhere_, *other_keys_;  // for what another task writes of rows, and of keys
   // Of some rows of queries. query_ is divided as content scores are, and scaled_query_ times t.
   float *query_, *scaled_query_, *dquery_, *d_o_;
-  float *content_, *of_bias_, *dscale_;     // (kQ)
-  float *p_, *dz_;                          // a tile's, or a strip's
-  float* D_i_ = nullptr;                    // (kQ), of tiles
-  float *u_ = nullptr, *scores_ = nullptr;  // of a row of a strip
+  float *content_, *of_bias_, *dscale_;         // (kQ)
+  float *p_, *dz_;                              // a tile's, or Strips
+  float* D_i_ = nullptr;                        // (kQ), of tiles
+  float* x_ = nullptr;                          // Strips of scores; p_ where heads are not mixed
+  float *u_ = nullptr, *row_scores_ = nullptr;  // of a row of a strip
+  std::optional<HeadMixer> mix_;
 };
+
+/// Parts of the queries, of all heads. Gradients of keys and values are by part, so that sequences
+/// are in groups, which bound that memory.
+template <class A, class Run>
+void backward_of_mixed(const Inputs& in, Run&& run) {
+  const Attention& a = in.a;
+  const AttentionScratch& s = in.s;
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
+  const int64_t parts = parts_of(T), group = mix_group(B, T);
+  const int64_t of_head = padded_keys(T) * padded(a.q.shape[3]), of_part = 2 * K * of_head;
+  require(s.mix_shared && group * parts * of_part <= s.mix_shared.size(), "a mix that was planned");
+  float* const shared = s.mix_shared.ptr<float>();
+  for (int64_t first = 0; first < B; first += group) {
+    const int64_t sequences = std::min(group, B - first);
+    parallel_for_slots(sequences * parts, [&](int64_t n, int64_t slot) {
+      const int64_t b = first + n / parts, part = n % parts;
+      float* const dnetwork =
+          s.mix_networks.ptr<float>() + (b * parts + part) * s.mix_networks.stride[0];
+      run(slot, {b,
+                 {0, H},
+                 query_part(a, part),
+                 {0, keys_of_part(a, part)},
+                 true,
+                 true,
+                 shared + n * of_part,
+                 dnetwork});
+    });
+    parallel_for(sequences * 2 * K, [&](int64_t n) {
+      const int64_t sequence = n / (2 * K), head = n % (2 * K);
+      join_key_parts<A>(head < K ? in.g.dk : in.g.dv,  // q carried the content scale
+                        shared + sequence * parts * of_part + head * of_head, of_part, a,
+                        first + sequence, head % K);
+    });
+  }
+}
 
 }  // namespace
 
-int64_t tiles::backward_floats(int64_t T, int64_t D, bool rows, const ContentShape& content) {
-  return BackwardTask<float>::floats(T, D, rows) + bias_floats(T, D, content);
+int64_t tiles::backward_floats(const WorkspaceShape& w, const ContentShape& content) {
+  int64_t floats = BackwardTask<float>::floats(w.T, w.D, Weighing::tiles, {});
+  const auto add = [&](const MixShape& mix) {
+    floats = std::max(floats, BackwardTask<float>::floats(w.T, w.D, Weighing::rows, mix));
+  };
+  if (w.general_attention || content.any) add({});
+  if (const MixShape mix(w); mix) add(mix);
+  return floats + bias_floats(w.T, w.D, content);
 }
 
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
@@ -307,6 +452,7 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
       with_policies(a, s, &g.bias, pieces, weighing, std::ref(work));
     };
     const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
+    if (a.mix) return backward_of_mixed<A>(inputs, run);
     // Products of a tile: five for keys and queries together, four and three for each alone.
     constexpr double kApart = 1.1 * 7 / 5;
     if (weighing == Weighing::tiles && parts > 1 && worth_splitting(B * K, kApart)) {
@@ -328,6 +474,10 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
       });
     }
   });
+  if (a.mix) {
+    join_token_parts(a, s);
+    join_networks(g.mix, a, s);
+  }
   join_gradients(g.bias, a, s);
 }
 

@@ -2,6 +2,9 @@
 // takes tiles of queries by tiles of keys, or strips of queries by all their keys. Keys of the past
 // are packed in blocks, so that this memory does not grow with the text.
 
+#include <optional>
+
+#include "ops/cpu/attention_mix.h"
 #include "ops/cpu/attention_operands.h"
 #include "ops/cpu/attention_policies.h"
 #include "ops/cpu/attention_strips.h"
@@ -20,12 +23,14 @@ constexpr int64_t kBlockKeys = 16 * kK;
 /// How a pass reads keys.
 struct Plan {
   Weighing weighing;
+  MixShape mix;
   Reading reading;
   int64_t block_keys;   // packed at a time
   int64_t query_tiles;  // of a task at a time
 
-  Plan(Weighing w, int64_t past, int64_t T)
+  Plan(Weighing w, const MixShape& m, int64_t past, int64_t T)
       : weighing(w),
+        mix(m),
         reading(past > 0 && (T < kLeastPackedRows || w == Weighing::rows) ? Reading::in_place
                 : w == Weighing::tiles                                    ? Reading::packed
                                                                           : Reading::packed_fp32),
@@ -34,22 +39,32 @@ struct Plan {
                        : padded_keys(past + T)),
         query_tiles(block_keys < past + T ? ceil_div(T, kQ) : 1) {}
 
+  /// Strips of a task: one, or with a mix logits and biases of all heads, in its own memory.
+  int64_t strips() const { return !mix ? 1 : shares_strips() ? 0 : 2 * mix.H; }
+  bool shares_strips() const { return mix && reading == Reading::in_place; }
+
+  int64_t packed_keys() const {
+    return reading == Reading::in_place ? 0 : block_keys * (mix ? mix.K : 1);
+  }
+
   int64_t floats(int64_t keys, int64_t D, const ContentShape& content) const {
     const int64_t Dp = padded(D);
-    const int64_t packed = reading == Reading::in_place ? 0 : block_keys;
-    const int64_t weighed = weighing == Weighing::rows
-                                ? most_strip_floats(keys) + strip_stride(keys) + kQ * Dp
-                                : query_tiles * Running::floats(Dp) + kQ * kK;
-    return Operands::floats(packed, query_tiles, Dp) + bias_floats(keys, D, content) + weighed +
-           2 * kQ + 16 * simd::kWidth;
+    const int64_t weighed =
+        weighing == Weighing::rows
+            ? strips() * most_strip_floats(keys) + strip_stride(keys) + kQ * Dp + mix.floats(false)
+            : query_tiles * Running::floats(Dp) + kQ * kK;
+    return Operands::floats(packed_keys(), query_tiles, Dp) + bias_floats(keys, D, content) +
+           weighed + 2 * kQ + 16 * simd::kWidth;
   }
 };
 
-/// The queries [queries.begin, queries.end), by position, of query heads that read one key head.
+/// The queries [queries.begin, queries.end), by position, of query heads that read one key head, or
+/// with a mix of all heads.
 class ForwardTask {
  public:
+  /// strips: memory that tasks share for the logits and biases of mixed heads, or null.
   ForwardTask(const Results& results, const Attention& a, const Plan& plan, Operands& operands,
-              const Policies& policies, Pieces& pieces, int64_t b, Span queries)
+              const Policies& policies, Pieces& pieces, int64_t b, Span queries, float* strips)
       : to_(results),
         a_(a),
         plan_(plan),
@@ -66,36 +81,94 @@ class ForwardTask {
       logits_ = pieces.take(kQ * kK);
       sums_ = pieces.take(plan.query_tiles * Running::floats(Dp_));
     } else {
-      logits_ = pieces.take(strip_floats(keys_));
+      logits_ = strips ? strips : pieces.take(plan.strips() * strip_floats(keys_));
       u_ = pieces.take(strip_stride(keys_));
       sums_ = pieces.take(kQ * Dp_);
+      if (a.mix) mix_.emplace(a, b, logits_ + H_ * strip_floats(keys_), pieces, false);
     }
   }
 
   void run(Span heads) {
-    kh_ = heads.begin / (H_ / a_.k.shape[2]);
-    for (h_ = heads.begin; h_ < heads.end; ++h_) {
-      bias_.set_head(b_, h_);
+    if (a_.mix) return attend_strips(heads);
+    for (int64_t h = heads.begin; h < heads.end; ++h) {
       if (rows_) {
-        rows_->set_head(h_);
-        attend_strips();
+        attend_strips({h, h + 1});
       } else if (plan_.query_tiles > 1) {
-        attend_tiles(queries_);
+        attend_tiles(h, queries_);
       } else {
         for (int64_t i0 = queries_.begin; i0 < queries_.end; i0 += kQ) {
-          attend_tiles({i0, std::min(i0 + kQ, queries_.end)});
+          attend_tiles(h, {i0, std::min(i0 + kQ, queries_.end)});
         }
       }
     }
   }
 
+  // The parts of a strip: scores of every head, with a mix their logits, then weights of every
+  // head.
+
+  /// Keys and values that the task's queries see of some query heads.
+  void pack_keys(Span heads) {
+    pack_keys(heads, sight_.first_tile(queries_.begin), sight_.end(queries_.end));
+  }
+  void form_scores(const Strip& s, int64_t h) {
+    const Block z = logits().of(s, h);
+    set_head(h);
+    bias_.set_rows(s.i0, s.i1, s.from, s.end);
+    operands_.pack_queries(0, b_, h, s.i0 - past_, s.i1 - past_);
+    s.for_tiles([&](int64_t j0, int64_t) {
+      operands_.scores(0, 0, s.rows(), key_at(j0), z.at(s.i0, j0), z.stride);
+    });
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, row_of(z, i), bias_);
+  }
+  void mix_heads(const Strip& s, int64_t i, int64_t block) {
+    mix_->form_logits(s, logits(), logits(), i, block);
+  }
+  void attend(const Strip& s, int64_t h) {
+    const Block z = logits().of(s, h);
+    // Which tiles have weight is for a backward pass over all rows.
+    const LiveTiles live(to_.out && past_ == 0 ? to_.saved.live : Tensor(), b_, h);
+    const Factors t(a_, b_, h);
+    set_head(h);
+    live.clear(s.i0, s.i1);
+    for (int64_t i = s.i0; i < s.i1; ++i) {
+      const Block row = row_of(z, i);
+      if (!mix_) bias_.add_to(row, t.of_content(i), t.of_bias(i));
+      to_.weigh(z, row, row_at(i), traits_, *rows_, u_, live);
+    }
+    if (!to_.out) return;
+    std::fill_n(sums_, s.rows() * Dp_, 0.0f);
+    s.for_tiles([&](int64_t j0, int64_t keys) {
+      if (!live.any(s.i0, s.i1, j0)) return;
+      operands_.add_values(sums_, s.rows(), z.at(s.i0, j0), z.stride, key_at(j0), keys);
+    });
+    unpack(s.i0, s.i1, sums_);
+  }
+
  private:
   int64_t row_at(int64_t i) const { return (b_ * H_ + h_) * T_ + i - past_; }
+  Strips logits() const { return {logits_, keys_, !a_.mix}; }
+  Block row_of(const Block& z, int64_t i) const {
+    return z.row(i, sight_.first(i), sight_.last(i));
+  }
 
-  void pack_keys(int64_t begin, int64_t end) {
-    if (packed_from_ == begin) return;
-    operands_.pack_keys(b_, kh_, begin, end);
+  void set_head(int64_t h) {
+    if (h == h_) return;
+    h_ = h;
+    bias_.set_head(b_, h);
+    if (rows_) rows_->set_head(h);
+  }
+  void pack_keys(Span heads, int64_t begin, int64_t end) {
+    const Span of = {heads.begin / group_, (heads.end - 1) / group_ + 1};
+    if (of.begin == packed_.begin && begin == packed_from_) return;
+    for (int64_t kh = of.begin; kh < of.end; ++kh) {
+      operands_.pack_keys((kh - of.begin) * plan_.block_keys, b_, kh, begin, end);
+    }
+    packed_ = of;
     packed_from_ = begin;
+  }
+  /// Where the operands have key j of the head.
+  int64_t key_at(int64_t j) const {
+    return (h_ / group_ - packed_.begin) * plan_.block_keys + j - packed_from_;
   }
   void unpack(int64_t i0, int64_t i1, const float* rows) const {
     rows::dispatch_activation(a_.q.dtype, [&]<class A>() {
@@ -104,7 +177,8 @@ class ForwardTask {
   }
 
   /// Softmax of the queries of some tiles, while blocks of keys come by.
-  void attend_tiles(Span queries) {
+  void attend_tiles(int64_t h, Span queries) {
+    set_head(h);
     const auto for_tiles = [&](auto&& f) {
       for (int64_t n = 0, i0 = queries.begin; i0 < queries.end; ++n, i0 += kQ) {
         const Running run(sums_ + n * Running::floats(Dp_), Dp_);
@@ -112,17 +186,17 @@ class ForwardTask {
       }
     };
     for_tiles([&](int64_t n, int64_t i0, int64_t i1, const Running& run) {
-      operands_.pack_queries(n, b_, h_, i0 - past_, i1 - past_);
+      operands_.pack_queries(n, b_, h, i0 - past_, i1 - past_);
       run.begin();
     });
     const int64_t first = sight_.first_tile(queries_.begin), end = sight_.end(queries_.end);
     for (int64_t block = first; block < end; block += plan_.block_keys) {
       const int64_t end_of_block = std::min(block + plan_.block_keys, end);
-      pack_keys(block, end_of_block);
+      pack_keys({h, h + 1}, block, end_of_block);
       for_tiles([&](int64_t n, int64_t i0, int64_t i1, const Running& run) {
         const Span keys = {std::max(block, sight_.first_tile(i0)),
                            std::min(end_of_block, sight_.end(i1))};
-        if (keys.begin < keys.end) attend_tile(n, i0, i1, run, keys, block);
+        if (keys.begin < keys.end) attend_tile(n, i0, i1, run, keys);
       });
     }
     for_tiles([&](int64_t, int64_t i0, int64_t i1, const Running& run) {
@@ -138,8 +212,7 @@ class ForwardTask {
     });
   }
 
-  void attend_tile(int64_t n, int64_t i0, int64_t i1, const Running& run, Span keys,
-                   int64_t packed_from) {
+  void attend_tile(int64_t n, int64_t i0, int64_t i1, const Running& run, Span keys) {
     const Factors t(a_, b_, h_);
     for (int64_t i = i0; i < i1; ++i) {
       content_[i - i0] = t.of_content(i) * operands_.score_factor();
@@ -148,7 +221,7 @@ class ForwardTask {
     const RowFactors factors = {content_, of_bias_};
     bias_.set_rows(i0, i1, keys.begin, keys.end);
     for (int64_t j0 = keys.begin; j0 < keys.end; j0 += kK) {
-      const int64_t at = j0 - packed_from, live = std::min(kK, keys.end - j0);
+      const int64_t at = key_at(j0), live = std::min(kK, keys.end - j0);
       for (int64_t first = i0; first < i1; first += operands_.rows_at_once) {
         const int64_t r = first - i0, rows = std::min(operands_.rows_at_once, i1 - first);
         operands_.scores(n, r, rows, at, logits_, kK);
@@ -159,36 +232,17 @@ class ForwardTask {
     }
   }
 
-  /// Strips of queries by all keys that any of them sees.
-  void attend_strips() {
-    const int64_t begin = sight_.first_tile(queries_.begin);
-    pack_keys(begin, sight_.end(queries_.end));
-    // Which tiles have weight is for a backward pass over all rows.
-    const LiveTiles live(to_.out && past_ == 0 ? to_.saved.live : Tensor(), b_, h_);
-    const Factors t(a_, b_, h_);
+  /// Strips of queries by all keys that any of them sees, of heads whose logits are formed
+  /// together.
+  void attend_strips(Span heads) {
+    pack_keys(heads);
     for (int64_t i0 = queries_.begin; i0 < queries_.end; i0 += strip_rows(keys_)) {
-      const int64_t i1 = std::min(i0 + strip_rows(keys_), queries_.end), end = sight_.end(i1);
-      const Block z = {logits_, strip_stride(keys_),   i0,
-                       i1,      sight_.first_tile(i0), padded_keys(end)};
-      operands_.pack_queries(0, b_, h_, i0 - past_, i1 - past_);
-      bias_.set_rows(i0, i1, z.j0, end);
-      live.clear(i0, i1);
-      for (int64_t j0 = z.j0; j0 < z.end; j0 += kK) {
-        operands_.scores(0, 0, z.rows(), j0 - begin, z.at(i0, j0), z.stride);
+      const Strip s(sight_, i0, std::min(i0 + strip_rows(keys_), queries_.end));
+      for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h);
+      for (int64_t i = s.i0; mix_ && i < s.i1; ++i) {
+        for (int64_t n = 0; n < mix_->blocks(i); ++n) mix_heads(s, i, n);
       }
-      for (int64_t i = i0; i < i1; ++i) {
-        const Block row = z.row(i, sight_.first(i), sight_.last(i));
-        bias_.add_to(row, t.of_content(i), t.of_bias(i));
-        to_.weigh(z, row, row_at(i), traits_, *rows_, u_, live);
-      }
-      if (!to_.out) continue;
-      std::fill_n(sums_, z.rows() * Dp_, 0.0f);
-      for (int64_t j0 = z.j0; j0 < z.end; j0 += kK) {
-        if (!live.any(i0, i1, j0)) continue;
-        operands_.add_values(sums_, z.rows(), z.at(i0, j0), z.stride, j0 - begin,
-                             std::min(kK, end - j0));
-      }
-      unpack(i0, i1, sums_);
+      for (int64_t h = heads.begin; h < heads.end; ++h) attend(s, h);
     }
   }
 
@@ -205,61 +259,122 @@ class ForwardTask {
   const int64_t past_ = a_.past(), T_ = a_.q.shape[1], H_ = a_.q.shape[2], keys_ = a_.k.shape[1];
   const int64_t Dp_ = padded(a_.q.shape[3]);
   const NormalizerTraits traits_ = traits_of(a_.normalizer.form.kind);
-  int64_t h_ = 0, kh_ = 0, packed_from_ = -1;
+  const int64_t group_ = H_ / a_.k.shape[2];
+  int64_t h_ = -1, packed_from_ = -1;
+  Span packed_;                                    // key heads
   float *content_ = nullptr, *of_bias_ = nullptr;  // (kQ): RowFactors of a tile
-  float* logits_;                                  // a tile's, or a strip's
+  float* logits_;                                  // a tile's, or Strips
   float* u_ = nullptr;                             // of a row
   float* sums_;                                    // of each tile: Running; of a strip: (kQ, Dp)
+  std::optional<HeadMixer> mix_;
 };
 
-void run_forward(const Results& results, const Attention& a, const AttentionScratch& s,
-                 Weighing weighing) {
-  const Plan plan(weighing, a.past(), a.q.shape[1]);
-  for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
-    if (queries.begin == queries.end) return;
-    Pieces pieces = s.of_slot(slot);
+/// One pass: its tasks.
+class Forward {
+ public:
+  Forward(const Results& results, const Attention& a, const AttentionScratch& s, Weighing weighing)
+      : results_(results),
+        a_(a),
+        s_(s),
+        plan_(weighing, a.mix ? MixShape(a) : MixShape(), a.past(), a.q.shape[1]) {}
+
+  void run() const {
+    if (plan_.shares_strips()) return run_together();
+    for_query_tasks(a_, [&](int64_t slot, int64_t b, Span heads, Span queries) {
+      if (queries.begin == queries.end) return;
+      with_task(slot, b, queries, nullptr, [heads](ForwardTask& task) { task.run(heads); });
+    });
+  }
+
+ private:
+  template <class F>
+  void with_task(int64_t slot, int64_t b, Span queries, float* strips, F&& f) const {
+    Pieces pieces = s_.of_slot(slot);
     const auto with_both = [&](Operands& operands) {
       const auto work = [&](const Policies& policies) {
-        ForwardTask(results, a, plan, operands, policies, pieces, b, queries).run(heads);
+        ForwardTask task(results_, a_, plan_, operands, policies, pieces, b, queries, strips);
+        f(task);
       };
-      with_policies(a, s, nullptr, pieces, weighing, std::ref(work));
+      with_policies(a_, s_, nullptr, pieces, plan_.weighing, std::ref(work));
     };
-    with_operands(a, s, pieces, {plan.reading, static_cast<bool>(results.out)}, plan.block_keys,
-                  plan.query_tiles, std::ref(with_both));
-  });
-}
+    with_operands(a_, s_, pieces, {plan_.reading, static_cast<bool>(results_.out)},
+                  plan_.packed_keys(), plan_.query_tiles, std::ref(with_both));
+  }
+
+  /// After a past, mixed heads of few rows: threads share the heads, then blocks of keys, then
+  /// heads again.
+  void run_together() const {
+    const int64_t B = a_.q.shape[0], H = a_.q.shape[2], keys = a_.k.shape[1], past = a_.past();
+    require(s_.mix_shared && s_.mix_shared.size() >= 2 * H * strip_floats(keys),
+            "texts that were planned for, of as many heads");
+    float* const strips = s_.mix_shared.ptr<float>();
+    for (int64_t b = 0; b < B; ++b) {
+      const Sight sight(a_, b);
+      for (int64_t i0 = past; i0 < keys; i0 += strip_rows(keys)) {
+        const Span rows = {i0, std::min(i0 + strip_rows(keys), keys)};
+        const Strip s(sight, rows.begin, rows.end);
+        const auto share = [&](int64_t count, auto&& f) {
+          parallel_for_slots(count, [&](int64_t n, int64_t slot) {
+            with_task(slot, b, rows, strips, [&f, n](ForwardTask& task) { f(task, n); });
+          });
+        };
+        share(H, [&s](ForwardTask& task, int64_t h) {
+          task.pack_keys({h, h + 1});
+          task.form_scores(s, h);
+        });
+        const int64_t blocks = ceil_div(s.end - s.from, kMixKeys);
+        share(s.rows() * blocks, [&s, blocks](ForwardTask& task, int64_t n) {
+          task.mix_heads(s, s.i0 + n / blocks, n % blocks);
+        });
+        share(H, [&s](ForwardTask& task, int64_t h) {
+          task.pack_keys({h, h + 1});
+          task.attend(s, h);
+        });
+      }
+    }
+  }
+
+  const Results results_;
+  const Attention& a_;
+  const AttentionScratch& s_;
+  const Plan plan_;
+};
 
 }  // namespace
 
 int64_t tiles::forward_floats(const WorkspaceShape& w, const ContentShape& content) {
   int64_t floats = 0;
-  const auto add = [&](Weighing weighing, int64_t past, int64_t T) {
-    floats = std::max(floats, Plan(weighing, past, T).floats(past + T, w.D, content));
+  const MixShape mix(w);
+  const auto add = [&](Weighing weighing, const MixShape& of, int64_t past, int64_t T) {
+    floats = std::max(floats, Plan(weighing, of, past, T).floats(past + T, w.D, content));
+  };
+  const auto add_all = [&](Weighing weighing, const MixShape& of) {
+    add(weighing, of, 0, w.T);
+    if (!w.incremental) return;
+    add(weighing, of, std::max<int64_t>(w.past, 1), w.T);
+    add(weighing, of, w.past + w.T - 1, 1);
   };
   const bool rows = w.general_attention || w.attention_statistics || content.any;
   for (const Weighing weighing : {Weighing::tiles, Weighing::tiles_for_entropy, Weighing::rows}) {
-    if (weighing == Weighing::rows && !rows) continue;
-    add(weighing, 0, w.T);
-    if (!w.incremental) continue;
-    add(weighing, std::max<int64_t>(w.past, 1), w.T);
-    add(weighing, w.past + w.T - 1, 1);
+    if (weighing != Weighing::rows || rows) add_all(weighing, {});
   }
+  if (mix) add_all(Weighing::rows, mix);
   return floats;
 }
 
 void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
                            const AttentionScratch& s) {
-  run_forward({out, saved, {}, {}}, a, s, weighing_of(a, s));
+  Forward({out, saved, {}, {}}, a, s, weighing_of(a, s)).run();
 }
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
-  run_forward({{}, {}, entropy, {}}, a, s,
-              reads_content(a.bias) ? Weighing::rows : Weighing::tiles_for_entropy);
+  const bool rows = a.mix || reads_content(a.bias);
+  Forward({{}, {}, entropy, {}}, a, s, rows ? Weighing::rows : Weighing::tiles_for_entropy).run();
 }
 
 void cpu_attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                               const Attention& a, const AttentionScratch& s) {
-  run_forward({{}, saved, entropy, nonzero_keys}, a, s, Weighing::rows);
+  Forward({{}, saved, entropy, nonzero_keys}, a, s, Weighing::rows).run();
 }
 
 }  // namespace BAMTRAIN_ISA

@@ -25,10 +25,11 @@ class Fp32Operands final : public Operands {
         values_(pieces.take(keys * Dp_)),
         query_(pieces.take(query_tiles * kQ * Dp_)) {}
 
-  void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) override {
-    pack_rows<A>(values_, a_.k, b, kh, begin, end, Dp_, 1);  // on their way to keys_
-    transpose_tiles(keys_, values_, 0, end - begin, D_, Dp_);
-    if (with_values_) pack_rows<A>(values_, a_.v, b, kh, begin, end, Dp_, 1);
+  void pack_keys(int64_t at, int64_t b, int64_t kh, int64_t begin, int64_t end) override {
+    float* const rows = values_ + at * Dp_;
+    pack_rows<A>(rows, a_.k, b, kh, begin, end, Dp_, 1);  // on their way to keys_
+    transpose_tiles(keys_ + at * D_, rows, 0, end - begin, D_, Dp_);
+    if (with_values_) pack_rows<A>(rows, a_.v, b, kh, begin, end, Dp_, 1);
   }
   void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) override {
     pack_rows<A>(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_,
@@ -73,7 +74,7 @@ class Bf16Operands final : public Operands {
   }
   ~Bf16Operands() override { products_.end(); }
 
-  void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) override {
+  void pack_keys(int64_t at, int64_t b, int64_t kh, int64_t begin, int64_t end) override {
     const Bf16Rows keys(a_.k, b, kh), values(a_.v, b, kh);
     for (int64_t j = 0; j < end - begin; j += kK) {
       const int64_t first = begin + j, n = std::min(kK, end - first);
@@ -85,8 +86,8 @@ class Bf16Operands final : public Operands {
           }
           simd::transpose(columns);
           for (int64_t r = 0; r < kLanes; ++r) {
-            std::memcpy(static_cast<void*>(keys_ + j * Dk_ / 2 + (c / 2 + r) * kK + l), &columns[r],
-                        sizeof columns[r]);
+            std::memcpy(static_cast<void*>(keys_ + (at + j) * Dk_ / 2 + (c / 2 + r) * kK + l),
+                        &columns[r], sizeof columns[r]);
           }
         }
       }
@@ -95,7 +96,8 @@ class Bf16Operands final : public Operands {
           const simd::UVec even = l < n ? values.channels(first + l, c) : simd::UVec{};
           const simd::UVec odd = l + 1 < n ? values.channels(first + l + 1, c) : simd::UVec{};
           const simd::UVec pairs = (even >> 16) | odd;
-          std::memcpy(static_cast<void*>(values_ + (j + l) / 2 * Dp_ + c), &pairs, sizeof pairs);
+          std::memcpy(static_cast<void*>(values_ + (at + j + l) / 2 * Dp_ + c), &pairs,
+                      sizeof pairs);
         }
       }
     }
@@ -174,7 +176,7 @@ class OperandsInPlace final : public Operands {
         Dp_(padded(D_)),
         query_(pieces.take(query_tiles * kQ * Dp_)) {}
 
-  void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) override {
+  void pack_keys(int64_t, int64_t b, int64_t kh, int64_t begin, int64_t end) override {
     keys_ = Rows(a_.k, b, kh, begin);
     if (with_values_) values_ = Rows(a_.v, b, kh, begin);
     end_ = end - begin;

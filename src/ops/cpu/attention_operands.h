@@ -35,8 +35,9 @@ class Operands {
   /// Room for `keys` keys, whole tiles, and `query_tiles` tiles of queries.
   static int64_t floats(int64_t keys, int64_t query_tiles, int64_t Dp);
 
-  /// Keys and values [begin, end) of key head kh; the first is key 0 of what follows.
-  virtual void pack_keys(int64_t b, int64_t kh, int64_t begin, int64_t end) = 0;
+  /// Keys and values [begin, end) of key head kh; the first is key `at` of what follows, which
+  /// begins a tile. In place `at` is 0: one key head at a time.
+  virtual void pack_keys(int64_t at, int64_t b, int64_t kh, int64_t begin, int64_t end) = 0;
   /// Queries [begin, end) of head h, at most kQ, as tile n: rows of q, not positions.
   virtual void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) = 0;
   /// Queries [r, r + rows) of query tile n, at most rows_at_once, times the keys of the tile from j

@@ -38,7 +38,8 @@ void with_type(const EveryBias::Any& bias, F&& f) {
 
 Weighing weighing_of(const Attention& a, const AttentionScratch& s) {
   require(!reads_content(a.bias) || s.content.any, "a bias that was planned");
-  if (a.normalizer.form.kind != NormalizerKind::softmax || s.general || reads_content(a.bias)) {
+  if (a.mix || a.normalizer.form.kind != NormalizerKind::softmax || s.general ||
+      reads_content(a.bias)) {
     return Weighing::rows;
   }
   return Weighing::tiles;

@@ -31,6 +31,47 @@ inline int64_t most_strip_floats(int64_t T) {
   return most;
 }
 
+/// Rows [i0, i1) of some heads, and the keys [from, end) that any of them sees; `from` begins a
+/// tile.
+struct Strip {
+  int64_t i0, i1, from, end;
+
+  Strip(const Sight& sight, int64_t first, int64_t end_of_rows)
+      : i0(first), i1(end_of_rows), from(sight.first_tile(i0)), end(sight.end(i1)) {}
+  int64_t rows() const { return i1 - i0; }
+  template <class F>
+  void for_tiles(F&& f) const {
+    for (int64_t j0 = from; j0 < end; j0 += kK) f(j0, std::min(kK, end - j0));
+  }
+};
+
+/// Numbers of all heads and of consecutive keys of a row: (H, keys).
+struct HeadsOfKeys {
+  float* data;
+  int64_t stride;  // from one head to the next
+
+  float* of(int64_t h) const { return data + h * stride; }
+  HeadsOfKeys from(int64_t n) const { return {data + n, stride}; }
+};
+
+/// Numbers of strips, such as logits: (heads, strip_rows, strip_stride), whole tiles of keys.
+class Strips {
+ public:
+  /// keys: of a sequence. one: the memory of one head serves each in turn.
+  Strips(float* memory, int64_t keys, bool one)
+      : stride_(strip_stride(keys)), of_head_(one ? 0 : strip_floats(keys)), data_(memory) {}
+  Block of(const Strip& s, int64_t h) const {
+    return {data_ + h * of_head_, stride_, s.i0, s.i1, s.from, padded_keys(s.end)};
+  }
+  HeadsOfKeys at(const Strip& s, int64_t i, int64_t j) const {
+    return {of(s, 0).at(i, j), of_head_};
+  }
+
+ private:
+  int64_t stride_, of_head_;
+  float* data_;
+};
+
 /// AttentionSaved::live of one head; without it every tile is live.
 class LiveTiles {
  public:

@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/attention_mix.h"
 #include "ops/cpu/attention_policies.h"
 #include "ops/cpu/attention_tiles.h"
 
@@ -44,6 +45,10 @@ Span key_part(int64_t T, int64_t part) {
           std::min(T, (n - first_tile(0, T, parts - part - 1)) * kK)};
 }
 
+int64_t mix_group(int64_t B, int64_t T) {
+  return std::clamp<int64_t>(ceil_div(int64_t{2} * max_threads(), parts_of(T)), 1, B);
+}
+
 bool worth_splitting(int64_t tasks, double cost) {
   const int64_t threads = max_threads(), rounds = ceil_div(tasks, threads);
   return static_cast<double>(rounds * threads) > cost * static_cast<double>(tasks);
@@ -57,18 +62,24 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   statistics = w.attention_statistics;
   content = {w.content_bias, w.content_columns, !w.bidirectional};
   int64_t floats = forward_floats(w, content);
-  if (w.backward) {
-    floats = std::max(floats, backward_floats(w.T, w.D, false, content));
-    if (general || content.any) {
-      floats = std::max(floats, backward_floats(w.T, w.D, true, content));
+  if (w.backward) floats = std::max(floats, backward_floats(w, content));
+  const MixShape mix(w);
+  const int64_t most_tasks = mix ? max_threads() : 2 * w.B * w.H * parts_of(w.T);
+  arena.add("scratch.attention", &packed, Dtype::f32,
+            {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
+  if (mix) {
+    int64_t shared = w.incremental ? 2 * w.H * most_strip_floats(w.past + w.T) : 0;
+    for (int64_t parts = 1; w.backward && parts <= parts_of(w.T); ++parts) {
+      const int64_t longest = parts == parts_of(w.T) ? w.T : (2 * parts + 1) * kK;
+      const int64_t of_part = 2 * w.K * padded_keys(longest) * padded(w.D);
+      shared = std::max(shared, mix_group(w.B, longest) * parts * of_part);
     }
+    arena.add("scratch.attention_mix", &mix_shared, Dtype::f32, {shared});
   }
-  const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
-  if (!w.all_mixed) {
-    arena.add("scratch.attention", &packed, Dtype::f32,
-              {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
+  if (mix && w.backward) {
+    arena.add("scratch.attention_mix", &mix_networks, Dtype::f32,
+              {w.B * parts_of(w.T), HeadNetwork::weights(w.H, w.mix_hidden, 2 * w.H)});
   }
-  if (w.mix_hidden > 0) plan_mix(arena, w);
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
               {w.B, w.H, parts_of(w.T), table_length(w.T, !w.bidirectional)});

@@ -16,6 +16,8 @@ namespace tiles {
 
 struct Span {
   int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
 };
 
 /// Parts of a sequence, a number that depends on its length alone; none is empty.
@@ -34,13 +36,17 @@ inline int64_t keys_of_part(const Attention& a, int64_t part) {
 bool worth_splitting(int64_t tasks, double cost);
 
 /// f(slot, b, heads, queries) for the tasks of a pass over all queries, by position. The query
-/// heads of a task read one key head.
+/// heads of a task read one key head, or are all that are mixed.
 template <class F>
 void for_query_tasks(const Attention& a, F&& f) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
   const int64_t group = H / K, parts = parts_of(T);
   constexpr double kPackedAgain = 1.1;
-  if (worth_splitting(B * K, kPackedAgain)) {
+  if (a.mix) {
+    parallel_for_slots(B * parts, [&](int64_t n, int64_t slot) {
+      f(slot, n / parts, Span{0, H}, query_part(a, n % parts));
+    });
+  } else if (worth_splitting(B * K, kPackedAgain)) {
     parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {
       const int64_t head = n / parts, h = head % H;
       f(slot, head / H, Span{h, h + 1}, query_part(a, n % parts));
@@ -53,10 +59,12 @@ void for_query_tasks(const Attention& a, F&& f) {
   }
 }
 
-/// Scratch of one task, in floats: see attention_forward.cpp and attention_backward.cpp. rows: of
-/// strips.
+/// With a mix, sequences whose backward passes run together: as many as keep the threads busy.
+int64_t mix_group(int64_t B, int64_t T);
+
+/// Scratch of one task, in floats: see attention_forward.cpp and attention_backward.cpp.
 int64_t forward_floats(const WorkspaceShape& w, const ContentShape& content);
-int64_t backward_floats(int64_t T, int64_t D, bool rows, const ContentShape& content);
+int64_t backward_floats(const WorkspaceShape& w, const ContentShape& content);
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

@@ -317,28 +317,24 @@ class CpuBackend final : public HostBackend {
   // --- attention
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
-    if (a.mix) return cpu_attention_mix_forward(out, saved, a, attention_);
-    require(attention_.general || traits_of(a.normalizer.form.kind).fused,
+    require(attention_.general || a.mix || traits_of(a.normalizer.form.kind).fused,
             "a normalizer that was planned");
     cpu_attention_forward(out, saved, a, attention_);
   }
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override {
     require(a.past() == 0, "a backward pass over all rows");
-    if (a.mix) return cpu_attention_mix_backward(g, dout, saved, a, attention_);
     cpu_attention_backward(g, dout, out, saved, a, attention_);
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
     require(!a.scale.t, "logits without a scale");
     Attention by_softmax = a;
     by_softmax.normalizer = {};
-    if (a.mix) return cpu_attention_mix_entropy(entropy, by_softmax, attention_);
     cpu_attention_entropy(entropy, by_softmax, attention_);
   }
   void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,
                             const Attention& a) override {
     require(attention_.statistics && a.past() == 0, "statistics of all rows that were planned");
-    if (a.mix) return cpu_attention_mix_statistics(entropy, nonzero_keys, saved, a, attention_);
     cpu_attention_statistics(entropy, nonzero_keys, saved, a, attention_);
   }
 

@@ -71,8 +71,9 @@ class LogitBias {
 
   // The adjoint.
   virtual void set_gradients(const TaskHead&) {}
-  /// What follows is of this part of the queries. `mine`: its partial sums are this task's.
-  virtual void set_part(int64_t, bool /*mine*/) {}
+  /// What follows is of this part of the queries. `mine`: its partial sums are this task's, and
+  /// begin at 0 if `clear`.
+  virtual void set_part(int64_t, bool /*mine*/, bool /*clear*/) {}
   /// Adds what db = f.bias dz gives to the bias's gradients. The block was formed last. Past its
   /// keys dz is 0.
   virtual void add(const Block& dz, const RowFactors& f) = 0;

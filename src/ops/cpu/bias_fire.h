@@ -67,17 +67,16 @@ class FireRows final : public LogitBias {
   /// A query's own gradients are added directly, the rest into partial sums: of segments, and of
   /// keys after queries.
   void set_gradients(const TaskHead& head) override {
-    clear_ = head.clear;
     u_ = head.of_rows(std::get<FireBiasGradients>(*g_).dfire_u, a_);
     dpsi_ = head.of_rows(std::get<FireBiasGradients>(*g_).dfire_psi, a_);
   }
-  void set_part(int64_t part, bool mine) override {
+  void set_part(int64_t part, bool mine, bool clear) override {
     sums_ = mine ? partial(s_, a_, b_, h_, part) : nullptr;
-    if (mine && clear_) std::fill_n(sums_, 2 * kFireSegments, 0.0);
+    if (mine && clear) std::fill_n(sums_, 2 * kFireSegments, 0.0);
     if (a_.causal()) return;
     u_later_ = partial_table(s_, a_, b_, h_, part);
     psi_later_ = u_later_ + T_;
-    if (mine && clear_) std::fill_n(u_later_, 2 * T_, 0.0f);
+    if (mine && clear) std::fill_n(u_later_, 2 * T_, 0.0f);
   }
   void add(const Block& dz, const RowFactors& f) override {
     if (!sums_) return;
@@ -190,7 +189,6 @@ class FireRows final : public LogitBias {
   const FireBias& fire_;
   const int64_t T_ = a_.k.shape[1];
   int64_t b_ = 0, h_ = 0;
-  bool clear_ = true;
   float *psi_, *psi_dc_;                              // reversed, see reverse_table
   float* formed_;                                     // a tile, or a row
   const float* inverse_;                              // by position

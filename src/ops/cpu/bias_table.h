@@ -28,11 +28,10 @@ class TableRows final : public LogitBias {
   }
   BiasRows form(const Block& x) override { return {table_ + table_offset(T_, x.i0, x.j0), -1}; }
 
-  void set_part(int64_t part, bool mine) override {
+  void set_part(int64_t part, bool mine, bool clear) override {
     dtable_ = mine ? partial_table(s_, a_, b_, h_, part) : nullptr;
-    if (mine && clear_) std::fill_n(dtable_, table_length(T_, a_.causal()), 0.0f);
+    if (mine && clear) std::fill_n(dtable_, table_length(T_, a_.causal()), 0.0f);
   }
-  void set_gradients(const TaskHead& head) override { clear_ = head.clear; }
 
   void add(const Block& dz, const RowFactors& f) override {
     if (!dtable_) return;
@@ -79,7 +78,6 @@ class TableRows final : public LogitBias {
   const AttentionScratch& s_;
   const int64_t T_ = a_.k.shape[1];
   int64_t b_ = 0, h_ = 0;
-  bool clear_ = true;
   float* table_;
   float* dtable_ = nullptr;  // null: another task's
 };
