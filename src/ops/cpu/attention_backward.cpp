@@ -8,8 +8,7 @@
 #include "ops/cpu/attention_mix.h"
 #include "ops/cpu/attention_policies.h"
 #include "ops/cpu/attention_strips.h"
-#include "ops/cpu/gemm_microkernel.h"
-#include "ops/cpu/rows.h"
+#include "ops/cpu/backward_operands.h"
 #include "ops/cpu/softmax_tiles.h"
 
 namespace bamtrain {
@@ -40,7 +39,6 @@ struct Inputs {
   const AttentionScratch& s;
 };
 
-template <class A>
 class BackwardTask : Inputs {
  public:
   BackwardTask(const Inputs& in, const Policies& policies, Pieces& pieces, const Part& part)
@@ -49,19 +47,10 @@ class BackwardTask : Inputs {
         tiles_(policies.tiles),
         rows_(policies.rows),
         part_(part),
-        sight_(a, part.b) {
-    const int64_t of_keys = (key_head(part.heads.end - 1) + 1 - first_key_head_) * head_floats_;
-    keys_ = pieces.take(of_keys);
-    keys_t_ = pieces.take(of_keys);
-    values_t_ = pieces.take(of_keys);
-    dkeys_ = part.dkeys ? part.dkeys : pieces.take(2 * of_keys);
-    dvalues_ = dkeys_ + of_keys;
+        sight_(a, part.b),
+        operands_(a, in.dout, part.b, part.heads, part.dkeys, pieces) {
     elsewhere_ = pieces.take(Tp_);
     other_keys_ = pieces.take(Tp_ + simd::kWidth);
-    query_ = pieces.take(kQ * Dp_);
-    scaled_query_ = a.scale.t ? pieces.take(kQ * Dp_) : query_;
-    dquery_ = pieces.take(kQ * Dp_);
-    d_o_ = pieces.take(kQ * Dp_);
     content_ = pieces.take(kQ);
     of_bias_ = pieces.take(kQ);
     dscale_ = pieces.take(kQ);
@@ -80,54 +69,34 @@ class BackwardTask : Inputs {
     dz_ = pieces.take(of_strips);
     u_ = pieces.take(stride_);
     row_scores_ = pieces.take(stride_);
-    x_ = a.mix ? pieces.take(of_strips) : p_;
+    scores_ = a.mix ? pieces.take(of_strips) : p_;
     if (a.mix) mix_.emplace(a, part.b, pieces.take(of_strips), pieces, true);
   }
   static int64_t floats(int64_t T, int64_t D, Weighing weighing, const MixShape& mix) {
-    const int64_t Tp = padded_keys(T), Dp = padded(D);
-    const int64_t of_keys = mix ? 3 * mix.K : 5, of_strips = mix ? 4 * mix.H : 2;
+    const int64_t of_strips = mix ? 4 * mix.H : 2;
     const int64_t weighed = weighing == Weighing::rows ? of_strips * most_strip_floats(T) +
                                                              2 * strip_stride(T) + mix.floats(true)
                                                        : 2 * kTile;
-    return of_keys * Tp * Dp + 2 * Tp + 4 * kQ * Dp + 4 * kQ + 20 * simd::kWidth + weighed;
+    return BackwardOperands::floats(T, D, mix ? mix.K : 1, !mix) + 2 * padded_keys(T) + 4 * kQ +
+           20 * simd::kWidth + weighed;
   }
 
   void run() {
     const auto& [b, heads, queries, keys, for_keys, for_queries, dkeys, dnetwork] = part_;
     const int64_t begin = std::max(keys.begin, sight_.first_tile(queries.begin));
-    const int64_t end = std::max(begin, std::min(keys.end, sight_.end(queries.end)));
-    for (int64_t kh = first_key_head_; kh <= key_head(heads.end - 1); ++kh) {
-      const int64_t of_head = (kh - first_key_head_) * head_floats_;
-      float* const rows = at(keys_ + of_head, begin);  // of values on their way to `values_t_`
-      pack_rows<A>(rows, a.v, b, kh, begin, end, Dp_, 1);
-      transpose_tiles(values_t_ + of_head, keys_ + of_head, begin, end, D_, Dp_);
-      pack_rows<A>(rows, a.k, b, kh, begin, end, Dp_, 1);
-      transpose_tiles(keys_t_ + of_head, keys_ + of_head, begin, end, D_, Dp_);
-      for (float* const to : {dkeys_, dvalues_}) {
-        if (for_keys) std::fill_n(at(to + of_head, keys.begin), keys.size() * Dp_, 0.0f);
-      }
-    }
+    operands_.pack_keys({begin, std::max(begin, std::min(keys.end, sight_.end(queries.end)))});
+    if (for_keys) operands_.clear_gradients(keys);
     if (mix_) {
       mix_->network().clear_gradients();
       rows_of(heads);
       return mix_->network().gradients(dnetwork);
     }
     for (int64_t h = heads.begin; h < heads.end; ++h) rows_of({h, h + 1});
-    if (for_keys) {  // q carried the content scale
-      const int64_t kh = first_key_head_;
-      unpack_rows<A>(g.dk, b, kh, keys.begin, keys.end, at(dkeys_, keys.begin), Dp_, 1);
-      unpack_rows<A>(g.dv, b, kh, keys.begin, keys.end, at(dvalues_, keys.begin), Dp_, 1);
-    }
+    if (for_keys) operands_.unpack_gradients(g, keys);
   }
 
  private:
-  float* at(float* rows, int64_t row) const { return rows + row * Dp_; }
   int64_t row_at(int64_t i) const { return (part_.b * H_ + h_) * T_ + i; }
-  int64_t key_head(int64_t h) const { return h / (H_ / a.k.shape[2]); }
-  /// Of the head that `rows`, or tiles, of keys or values are for.
-  float* of_head(float* rows) const {
-    return rows + (key_head(h_) - first_key_head_) * head_floats_;
-  }
   /// Whether dz becomes the gradient of scores in place, because more than z reads them.
   bool forms_ds() const { return mix_ || bias_.reads_scores(); }
 
@@ -150,12 +119,13 @@ class BackwardTask : Inputs {
         tiles_ ? tiles(i0, i1) : strip(heads, Strip(sight_, i0, i1));
       }
     }
-    if (!mix_) bias_.end_head(keys_, dkeys_);
+    if (!mix_) bias_.end_head(operands_.keys, operands_.dkeys);
   }
 
   void set_head(int64_t h) {
     if (h == h_) return;
     h_ = h;
+    operands_.set_head(h);
     bias_.set_head(part_.b, h);
     if (rows_) rows_->set_head(h);
   }
@@ -171,73 +141,45 @@ class BackwardTask : Inputs {
     bias_.set_part(query_part_, mine_, clear_part);
   }
 
-  /// Queries of the head, divided as content scores are.
   void pack_queries(int64_t i0, int64_t i1) {
     const Factors t(a, part_.b, h_);
-    pack_rows<A>(query_, a.q, part_.b, h_, i0, i1, Dp_, 1 / a.content_divisor<float>());
+    operands_.pack_queries(i0, i1);
     for (int64_t i = i0; i < i1; ++i) {
       const int64_t r = i - i0;
       content_[r] = t.of_content(i);
       of_bias_[r] = t.of_bias(i);
       dscale_[r] = 0;
-      if (t.t) multiply(scaled_query_ + r * Dp_, query_ + r * Dp_, forms_ds() ? 1 : content_[r]);
+      if (!t.t) continue;
+      row::scaled(operands_.scaled_query + r * Dp_, operands_.query + r * Dp_, Dp_,
+                  forms_ds() ? 1 : content_[r]);
     }
-    std::fill_n(dquery_, (i1 - i0) * Dp_, 0.0f);
   }
   void unpack_queries(int64_t i0, int64_t i1) {
     const float root = 1 / a.content_divisor<float>();
     if (a.scale.t && !mix_) end_scale(i0, i1);
-    bias_.end_rows(dquery_, root);
-    unpack_rows<A>(g.dq, part_.b, h_, i0, i1, dquery_, Dp_, root);
+    bias_.end_rows(operands_.dquery, root);
+    unpack_rows(g.dq, part_.b, h_, i0, i1, operands_.dquery, Dp_, root);
   }
 
   /// D_i = <dout_i, out_i>.
   void row_products(int64_t i0, int64_t i1) {
-    pack_rows<A>(dquery_, out, part_.b, h_, i0, i1, Dp_, 1);
-    for (int64_t r = 0; r < i1 - i0; ++r) D_i_[r] = dot(d_o_ + r * Dp_, dquery_ + r * Dp_);
-  }
-  float dot(const float* x, const float* y) const {
-    Vec sum{};
-    for (int64_t c = 0; c < Dp_; c += simd::kWidth) sum += simd::load(x + c) * simd::load(y + c);
-    return simd::sum(sum);
-  }
-  void multiply(float* to, const float* x, float factor) const {
-    for (int64_t c = 0; c < Dp_; c += simd::kWidth) simd::store(to + c, simd::load(x + c) * factor);
+    pack_rows(operands_.dquery, out, part_.b, h_, i0, i1, Dp_, 1);
+    for (int64_t r = 0; r < i1 - i0; ++r) {
+      D_i_[r] = row::dot(operands_.dout_rows + r * Dp_, operands_.dquery + r * Dp_, Dp_);
+    }
   }
   /// dquery is sum dz k: with q it makes the content's part of dt, times t it is dq. It is sum ds
   /// k, which is dq, of a bias that reads scores.
   void end_scale(int64_t i0, int64_t i1) {
     for (int64_t i = i0; i < i1; ++i) {
       const int64_t r = i - i0;
-      float* const dq = dquery_ + r * Dp_;
+      float* const dq = operands_.dquery + r * Dp_;
       if (!forms_ds()) {
-        dscale_[r] += dot(query_ + r * Dp_, dq);
-        multiply(dq, dq, content_[r]);
+        dscale_[r] += row::dot(operands_.query + r * Dp_, dq, Dp_);
+        row::scale(dq, Dp_, content_[r]);
       }
       g.dscale.ptr<float>()[row_at(i)] = dscale_[r];
     }
-  }
-
-  void scores_of(const Block& p, int64_t j0) const {
-    tile::product<false>(p.rows(), kK, D_, {query_, Dp_, 1}, of_head(keys_t_) + j0 * D_, kK,
-                         p.at(p.i0, j0), stride_);
-  }
-  void dP_of(const Block& dz, int64_t j0) const {
-    tile::product<false>(dz.rows(), kK, D_, {d_o_, Dp_, 1}, of_head(values_t_) + j0 * D_, kK,
-                         dz.at(dz.i0, j0), stride_);
-  }
-  /// What the weights and dz of `live` keys from j0 on give.
-  void to_values(const Block& p, int64_t j0, int64_t live) const {
-    tile::product<true>(live, Dp_, p.rows(), {p.at(p.i0, j0), 1, stride_}, d_o_, Dp_,
-                        at(of_head(dvalues_), j0), Dp_);
-  }
-  void to_keys(const Block& dz, int64_t j0, int64_t live) const {
-    tile::product<true>(live, Dp_, dz.rows(), {dz.at(dz.i0, j0), 1, stride_}, scaled_query_, Dp_,
-                        at(of_head(dkeys_), j0), Dp_);
-  }
-  void to_queries(const Block& dz, int64_t j0, int64_t live) const {
-    tile::product<true>(dz.rows(), Dp_, live, {dz.at(dz.i0, j0), stride_, 1},
-                        at(of_head(keys_), j0), Dp_, dquery_, Dp_);
   }
 
   void tiles(int64_t i0, int64_t i1) {
@@ -245,36 +187,36 @@ class BackwardTask : Inputs {
     const int64_t end = std::min(part_.keys.end, sight_.end(i1));
     if (from >= end) return;
     const RowFactors factors = {content_, of_bias_};
-    pack_rows<A>(d_o_, dout, part_.b, h_, i0, i1, Dp_, 1);
+    operands_.pack_dout(i0, i1);
     row_products(i0, i1);
     pack_queries(i0, i1);
     bias_.set_rows(i0, i1, from, end);
     for (int64_t j0 = from; j0 < end; j0 += kK) {
       const Block p = {p_, stride_, i0, i1, j0, j0 + kK}, dz = {dz_, stride_, i0, i1, j0, j0 + kK};
       const int64_t live = std::min(kK, end - j0);
-      scores_of(p, j0);
-      dP_of(dz, j0);
+      operands_.scores(p, j0);
+      operands_.dP(dz, j0);
       tiles_->backward(p, dz, factors, {saved.level.ptr<float>() + row_at(i0), D_i_, dscale_},
                        sight_);
       bias_.add(dz, factors);
       if (part_.for_keys) {
-        to_values(p, j0, live);
-        to_keys(dz, j0, live);
+        operands_.to_values(p, j0, live);
+        operands_.to_keys(dz, j0, live);
       }
-      if (part_.for_queries) to_queries(dz, j0, live);
+      if (part_.for_queries) operands_.to_queries(dz, j0, live);
     }
     if (part_.for_queries) unpack_queries(i0, i1);
   }
 
   /// A task of strips is for keys and queries.
   void strip(Span heads, const Strip& s) {
-    const Strips x = strips(x_), p = strips(p_), dz = strips(dz_);
-    for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h, x.of(s, h));
+    const Strips scores = strips(scores_), p = strips(p_), dz = strips(dz_);
+    for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h, scores.of(s, h));
     for (int64_t i = s.i0; mix_ && i < s.i1; ++i) {
-      for (int64_t n = 0; n < mix_->blocks(i); ++n) mix_->form_logits(s, x, p, i, n);
+      for (int64_t n = 0; n < mix_->blocks(i); ++n) mix_->form_logits(s, scores, p, i, n);
     }
     for (int64_t h = heads.begin; h < heads.end; ++h) adjoint_of(s, h, p.of(s, h), dz.of(s, h));
-    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->adjoint(s, x, dz, i, g.dscale);
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->adjoint(s, scores, dz, i, g.dscale);
     for (int64_t h = heads.begin; h < heads.end; ++h) to_inputs(s, h, heads, dz.of(s, h));
   }
   Strips strips(float* memory) const { return {memory, T_, !mix_}; }
@@ -294,7 +236,7 @@ class BackwardTask : Inputs {
     pack_queries(s.i0, s.i1);
     bias_.set_rows(s.i0, s.i1, s.from, s.end);
     s.for_tiles([&](int64_t j0, int64_t) {
-      if (forms_ds() || live(s, {h, h + 1}, j0)) scores_of(x, j0);
+      if (forms_ds() || live(s, {h, h + 1}, j0)) operands_.scores(x, j0);
     });
     for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, row_of(x, i), bias_);
   }
@@ -308,8 +250,8 @@ class BackwardTask : Inputs {
       });
     };
     set_head(h);
-    pack_rows<A>(d_o_, dout, part_.b, h, s.i0, s.i1, Dp_, 1);
-    for_live([&](int64_t j0, int64_t) { dP_of(dz, j0); });
+    operands_.pack_dout(s.i0, s.i1);
+    for_live([&](int64_t j0, int64_t) { operands_.dP(dz, j0); });
     for (int64_t i = s.i0; i < s.i1; ++i) {
       const Block row = row_of(p, i);
       if (!mix_) {
@@ -324,7 +266,7 @@ class BackwardTask : Inputs {
       if (a.scale.t) add_dscale(i - s.i0, gradient);
       bias_.add(gradient, RowFactors{content_, of_bias_}.from(i - s.i0));
     }
-    for_live([&](int64_t j0, int64_t keys) { to_values(p, j0, keys); });
+    for_live([&](int64_t j0, int64_t keys) { operands_.to_values(p, j0, keys); });
   }
 
   /// What dz, or ds, gives to queries and keys, and with a mix dB to the bias.
@@ -339,8 +281,8 @@ class BackwardTask : Inputs {
     }
     s.for_tiles([&](int64_t j0, int64_t keys) {
       if (!live(s, heads, j0) && !bias_.reads_scores()) return;
-      to_queries(dz, j0, keys);
-      to_keys(dz, j0, keys);
+      operands_.to_queries(dz, j0, keys);
+      operands_.to_keys(dz, j0, keys);
     });
     unpack_queries(s.i0, s.i1);
   }
@@ -368,29 +310,24 @@ class BackwardTask : Inputs {
   RowNormalizer* const rows_;
   const Part part_;
   const Sight sight_;
-  const int64_t T_ = a.q.shape[1], H_ = a.q.shape[2], D_ = a.q.shape[3];
-  const int64_t Dp_ = padded(D_), Tp_ = padded_keys(T_);
+  BackwardOperands operands_;
+  const int64_t T_ = a.q.shape[1], H_ = a.q.shape[2], Dp_ = padded(a.q.shape[3]);
+  const int64_t Tp_ = padded_keys(T_);
   const NormalizerTraits traits_ = traits_of(a.normalizer.form.kind);
-  const int64_t head_floats_ = Tp_ * Dp_, first_key_head_ = key_head(part_.heads.begin);
   int64_t h_ = -1, query_part_ = 0, stride_;
-  bool mine_ = false;  // whether partial sums of query_part_ are this task's
-  // By key head: rows; transposed tiles.
-  float *keys_, *keys_t_, *values_t_;
-  float *dkeys_, *dvalues_;
-  float *elsewhere_, *other_keys_;  // for what another task writes of rows, and of keys
-  // Of some rows of queries. query_ is divided as content scores are, and scaled_query_ times t.
-  float *query_, *scaled_query_, *dquery_, *d_o_;
-  float *content_, *of_bias_, *dscale_;         // (kQ)
-  float *p_, *dz_;                              // a tile's, or Strips
-  float* D_i_ = nullptr;                        // (kQ), of tiles
-  float* x_ = nullptr;                          // Strips of scores; p_ where heads are not mixed
+  bool mine_ = false;                    // whether partial sums of query_part_ are this task's
+  float *elsewhere_, *other_keys_;       // for what another task writes of rows, and of keys
+  float *content_, *of_bias_, *dscale_;  // (kQ)
+  float *p_, *dz_;                       // a tile's, or Strips
+  float* D_i_ = nullptr;                 // (kQ), of tiles
+  float* scores_ = nullptr;              // Strips; p_ where heads are not mixed
   float *u_ = nullptr, *row_scores_ = nullptr;  // of a row of a strip
   std::optional<HeadMixer> mix_;
 };
 
 /// Parts of the queries, of all heads. Gradients of keys and values are by part, so that sequences
 /// are in groups, which bound that memory.
-template <class A, class Run>
+template <class Run>
 void backward_of_mixed(const Inputs& in, Run&& run) {
   const Attention& a = in.a;
   const AttentionScratch& s = in.s;
@@ -403,22 +340,16 @@ void backward_of_mixed(const Inputs& in, Run&& run) {
     const int64_t sequences = std::min(group, B - first);
     parallel_for_slots(sequences * parts, [&](int64_t n, int64_t slot) {
       const int64_t b = first + n / parts, part = n % parts;
-      float* const dnetwork =
-          s.mix_networks.ptr<float>() + (b * parts + part) * s.mix_networks.stride[0];
-      run(slot, {b,
-                 {0, H},
-                 query_part(a, part),
-                 {0, keys_of_part(a, part)},
-                 true,
-                 true,
-                 shared + n * of_part,
-                 dnetwork});
+      Part of = {b, {0, H}, query_part(a, part), {0, keys_of_part(a, part)}};
+      of.dkeys = shared + n * of_part;
+      of.dnetwork = s.mix_networks.ptr<float>() + (b * parts + part) * s.mix_networks.stride[0];
+      run(slot, of);
     });
     parallel_for(sequences * 2 * K, [&](int64_t n) {
       const int64_t sequence = n / (2 * K), head = n % (2 * K);
-      join_key_parts<A>(head < K ? in.g.dk : in.g.dv,  // q carried the content scale
-                        shared + sequence * parts * of_part + head * of_head, of_part, a,
-                        first + sequence, head % K);
+      join_key_parts(head < K ? in.g.dk : in.g.dv,  // q carried the content scale
+                     shared + sequence * parts * of_part + head * of_head, of_part, a,
+                     first + sequence, head % K);
     });
   }
 }
@@ -426,9 +357,9 @@ void backward_of_mixed(const Inputs& in, Run&& run) {
 }  // namespace
 
 int64_t tiles::backward_floats(const WorkspaceShape& w, const ContentShape& content) {
-  int64_t floats = BackwardTask<float>::floats(w.T, w.D, Weighing::tiles, {});
+  int64_t floats = BackwardTask::floats(w.T, w.D, Weighing::tiles, {});
   const auto add = [&](const MixShape& mix) {
-    floats = std::max(floats, BackwardTask<float>::floats(w.T, w.D, Weighing::rows, mix));
+    floats = std::max(floats, BackwardTask::floats(w.T, w.D, Weighing::rows, mix));
   };
   if (w.general_attention || content.any) add({});
   if (const MixShape mix(w); mix) add(mix);
@@ -442,38 +373,37 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
   const int64_t group = H / K, parts = parts_of(T);
   const Weighing weighing = weighing_of(a, s);
   const Inputs inputs = {g, dout, out, saved, a, s};
-  rows::dispatch_activation(a.q.dtype, [&]<class A>() {
-    const auto run = [&](int64_t slot, const Part& part) {
-      if (part.queries.begin == part.queries.end || part.keys.begin == part.keys.end) return;
-      Pieces pieces = s.of_slot(slot);
-      const auto work = [&](const Policies& policies) {
-        BackwardTask<A>(inputs, policies, pieces, part).run();
-      };
-      with_policies(a, s, &g.bias, pieces, weighing, std::ref(work));
+  const auto run = [&](int64_t slot, const Part& part) {
+    if (part.queries.begin == part.queries.end || part.keys.begin == part.keys.end) return;
+    Pieces pieces = s.of_slot(slot);
+    const auto work = [&](const Policies& policies) {
+      BackwardTask(inputs, policies, pieces, part).run();
     };
-    const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
-    if (a.mix) return backward_of_mixed<A>(inputs, run);
-    // Products of a tile: five for keys and queries together, four and three for each alone.
-    constexpr double kApart = 1.1 * 7 / 5;
-    if (weighing == Weighing::tiles && parts > 1 && worth_splitting(B * K, kApart)) {
-      const int64_t key_tasks = B * K * parts;
-      parallel_for_slots(key_tasks + B * H * parts, [&](int64_t n, int64_t slot) {
-        if (n < key_tasks) {
-          const Span keys = key_part(T, n % parts);
-          const int64_t first_query = a.causal() ? keys.begin : 0;  // that sees any of them
-          run(slot, {n / parts / K, readers(n / parts % K), {first_query, T}, keys, true, false});
-        } else {
-          const int64_t head = (n - key_tasks) / parts, h = head % H;
-          const Span queries = query_part(a, (n - key_tasks) % parts);
-          run(slot, {head / H, {h, h + 1}, queries, {0, T}, false, true});
-        }
-      });
-    } else {
-      parallel_for_slots(B * K, [&](int64_t n, int64_t slot) {
-        run(slot, {n / K, readers(n % K), {0, T}, {0, T}, true, true});
-      });
-    }
-  });
+    with_policies(a, s, &g.bias, pieces, weighing, std::ref(work));
+  };
+  const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
+  // Products of a tile: five for keys and queries together, four and three for each alone.
+  constexpr double kApart = 1.1 * 7 / 5;
+  if (a.mix) {
+    backward_of_mixed(inputs, run);
+  } else if (weighing == Weighing::tiles && parts > 1 && worth_splitting(B * K, kApart)) {
+    const int64_t key_tasks = B * K * parts;
+    parallel_for_slots(key_tasks + B * H * parts, [&](int64_t n, int64_t slot) {
+      if (n < key_tasks) {
+        const Span keys = key_part(T, n % parts);
+        const int64_t first_query = a.causal() ? keys.begin : 0;  // that sees any of them
+        run(slot, {n / parts / K, readers(n / parts % K), {first_query, T}, keys, true, false});
+      } else {
+        const int64_t head = (n - key_tasks) / parts, h = head % H;
+        const Span queries = query_part(a, (n - key_tasks) % parts);
+        run(slot, {head / H, {h, h + 1}, queries, {0, T}, false, true});
+      }
+    });
+  } else {
+    parallel_for_slots(B * K, [&](int64_t n, int64_t slot) {
+      run(slot, {n / K, readers(n % K), {0, T}, {0, T}, true, true});
+    });
+  }
   if (a.mix) {
     join_token_parts(a, s);
     join_networks(g.mix, a, s);

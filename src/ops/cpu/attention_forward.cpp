@@ -8,7 +8,6 @@
 #include "ops/cpu/attention_operands.h"
 #include "ops/cpu/attention_policies.h"
 #include "ops/cpu/attention_strips.h"
-#include "ops/cpu/rows.h"
 #include "ops/cpu/softmax_tiles.h"
 
 namespace bamtrain {
@@ -171,9 +170,7 @@ class ForwardTask {
     return (h_ / group_ - packed_.begin) * plan_.block_keys + j - packed_from_;
   }
   void unpack(int64_t i0, int64_t i1, const float* rows) const {
-    rows::dispatch_activation(a_.q.dtype, [&]<class A>() {
-      unpack_rows<A>(to_.out, b_, h_, i0 - past_, i1 - past_, rows, Dp_, 1);
-    });
+    unpack_rows(to_.out, b_, h_, i0 - past_, i1 - past_, rows, Dp_, 1);
   }
 
   /// Softmax of the queries of some tiles, while blocks of keys come by.

@@ -82,7 +82,6 @@ void HeadMixer::add_dscale(const Tensor& dscale, int64_t i, int64_t keys, const 
 
 // A part knows the keys of the next one, or fewer: sums run from part to part.
 
-template <class A>
 void join_key_parts(const Tensor& to, float* parts, int64_t stride, const Attention& a, int64_t b,
                     int64_t kh) {
   const int64_t T = a.q.shape[1], Dp = padded(a.q.shape[3]), n = parts_of(T);
@@ -93,13 +92,8 @@ void join_key_parts(const Tensor& to, float* parts, int64_t stride, const Attent
       simd::store(sum + c, simd::load(before + c) + simd::load(sum + c));
     });
   }
-  unpack_rows<A>(to, b, kh, 0, T, parts + (n - 1) * stride, Dp, 1);
+  unpack_rows(to, b, kh, 0, T, parts + (n - 1) * stride, Dp, 1);
 }
-template void join_key_parts<float>(const Tensor&, float*, int64_t, const Attention&, int64_t,
-                                    int64_t);
-template void join_key_parts<bf16>(const Tensor&, float*, int64_t, const Attention&, int64_t,
-                                   int64_t);
-
 void join_token_parts(const Attention& a, const AttentionScratch& s) {
   if (!std::holds_alternative<TokenBias>(a.bias)) return;
   const int64_t H = a.q.shape[2], parts = parts_of(a.q.shape[1]);

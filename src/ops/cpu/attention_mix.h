@@ -74,7 +74,6 @@ class HeadMixer {
 
 /// The keys' or values' gradients of sequence b and key head kh. parts: (parts, padded T, padded
 /// D), `stride` apart.
-template <class A>
 void join_key_parts(const Tensor& to, float* parts, int64_t stride, const Attention& a, int64_t b,
                     int64_t kh);
 void join_token_parts(const Attention& a, const AttentionScratch& s);

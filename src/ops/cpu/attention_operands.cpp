@@ -11,7 +11,6 @@ namespace tiles {
 
 namespace {
 
-template <class A>
 class Fp32Operands final : public Operands {
  public:
   Fp32Operands(const Attention& a, bool with_values, Pieces& pieces, int64_t keys,
@@ -27,13 +26,12 @@ class Fp32Operands final : public Operands {
 
   void pack_keys(int64_t at, int64_t b, int64_t kh, int64_t begin, int64_t end) override {
     float* const rows = values_ + at * Dp_;
-    pack_rows<A>(rows, a_.k, b, kh, begin, end, Dp_, 1);  // on their way to keys_
+    pack_rows(rows, a_.k, b, kh, begin, end, Dp_, 1);  // on their way to keys_
     transpose_tiles(keys_ + at * D_, rows, 0, end - begin, D_, Dp_);
-    if (with_values_) pack_rows<A>(rows, a_.v, b, kh, begin, end, Dp_, 1);
+    if (with_values_) pack_rows(rows, a_.v, b, kh, begin, end, Dp_, 1);
   }
   void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) override {
-    pack_rows<A>(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_,
-                 1 / a_.content_divisor<float>());
+    pack_rows(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_, 1 / a_.content_divisor<float>());
   }
   void scores(int64_t n, int64_t r, int64_t rows, int64_t j, float* s,
               int64_t stride) const override {
@@ -182,8 +180,7 @@ class OperandsInPlace final : public Operands {
     end_ = end - begin;
   }
   void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) override {
-    pack_rows<A>(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_,
-                 1 / a_.content_divisor<float>());
+    pack_rows(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_, 1 / a_.content_divisor<float>());
   }
   void scores(int64_t n, int64_t r, int64_t rows, int64_t j, float* s,
               int64_t stride) const override {
@@ -284,12 +281,12 @@ void with_operands(const Attention& a, const AttentionScratch& s, Pieces& pieces
       return f(operands);
     }
   }
+  if (read.reading != Reading::in_place) {
+    Fp32Operands operands(a, read.values, pieces, keys, query_tiles);
+    return f(operands);
+  }
   rows::dispatch_activation(a.q.dtype, [&]<class A>() {
-    if (read.reading == Reading::in_place) {
-      OperandsInPlace<A> operands(a, read.values, pieces, query_tiles);
-      return f(operands);
-    }
-    Fp32Operands<A> operands(a, read.values, pieces, keys, query_tiles);
+    OperandsInPlace<A> operands(a, read.values, pieces, query_tiles);
     f(operands);
   });
 }

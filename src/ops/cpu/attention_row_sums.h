@@ -32,9 +32,16 @@ inline float total(const float* x, int64_t n) {
   return simd::sum(sums);
 }
 
-/// x[0, n) times `factor`.
-inline void scale(float* x, int64_t n, float factor) {
-  for_vectors(n, [&](int64_t j) { simd::store(x + j, simd::load(x + j) * factor); });
+/// to = x[0, n) times `factor`; to may be x.
+inline void scaled(float* to, const float* x, int64_t n, float factor) {
+  for_vectors(n, [&](int64_t j) { simd::store(to + j, simd::load(x + j) * factor); });
+}
+inline void scale(float* x, int64_t n, float factor) { scaled(x, x, n, factor); }
+
+inline float dot(const float* x, const float* y, int64_t n) {
+  Vec sums{};
+  for_vectors(n, [&](int64_t j) { sums += simd::load(x + j) * simd::load(y + j); });
+  return simd::sum(sums);
 }
 
 /// The sum of all lanes.

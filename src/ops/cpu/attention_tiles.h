@@ -68,51 +68,18 @@ struct Block {
   }
 };
 
-/// Rows of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are zero.
-template <class A>
-inline void pack_rows(float* out, const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end,
-                      int64_t Dp, float factor) {
-  const int64_t D = x.shape[3];
-  const A* base = static_cast<const A*>(x.data) + b * x.stride[0] + h * x.stride[2];
-  for (int64_t t = begin; t < end; ++t, out += Dp) {
-    const A* row = base + t * x.stride[1];
-    int64_t c = 0;
-    for (; c + simd::kWidth <= D; c += simd::kWidth) {
-      simd::store(out + c, simd::load(row + c) * factor);
-    }
-    if (c < D) simd::store(out + c, simd::load_partial(row + c, D - c) * factor);
-  }
-}
-
-/// The inverse of pack_rows: rows of fp32 back to x (T, D) at (b, h), times `factor`.
-template <class A>
-inline void unpack_rows(const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end,
-                        const float* in, int64_t Dp, float factor) {
-  const int64_t D = x.shape[3];
-  A* base = static_cast<A*>(x.data) + b * x.stride[0] + h * x.stride[2];
-  for (int64_t t = begin; t < end; ++t, in += Dp) {
-    A* row = base + t * x.stride[1];
-    int64_t c = 0;
-    for (; c + simd::kWidth <= D; c += simd::kWidth) {
-      simd::store(row + c, simd::load(in + c) * factor);
-    }
-    if (c < D) simd::store_partial(row + c, simd::load(in + c) * factor, D - c);
-  }
-}
+/// Rows [begin, end) of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are
+/// zero.
+void pack_rows(float* out, const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end,
+               int64_t Dp, float factor);
+/// The inverse: rows of fp32 back to x (T, D) at (b, h).
+void unpack_rows(const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end, const float* in,
+                 int64_t Dp, float factor);
 
 /// Packed rows [begin, end) of (T, Dp) to one transposed block (D, kK) per key tile; keys past
 /// `end` are zero. REQUIRES: `begin` is the first key of a tile.
-inline void transpose_tiles(float* out, const float* rows, int64_t begin, int64_t end, int64_t D,
-                            int64_t Dp) {
-  for (int64_t j0 = begin; j0 < end; j0 += kK) {
-    float* block = out + j0 * D;
-    const int64_t n = std::min(kK, end - j0);
-    for (int64_t d = 0; d < D; ++d) {
-      for (int64_t j = 0; j < n; ++j) block[d * kK + j] = rows[(j0 + j) * Dp + d];
-      for (int64_t j = n; j < kK; ++j) block[d * kK + j] = 0;
-    }
-  }
-}
+void transpose_tiles(float* out, const float* rows, int64_t begin, int64_t end, int64_t D,
+                     int64_t Dp);
 
 /// The reversed, margined fp32 table of one head (see table_length), of at(d).
 template <class At>

@@ -7,7 +7,6 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/bias.h"
-#include "ops/cpu/rows.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
@@ -54,9 +53,7 @@ class ContextualRows final : public LogitBias {
     first_ = i0;
     count_ = i1 - i0;
     const int64_t past = a_.past();
-    rows::dispatch_activation(a_.q.dtype, [&]<class A>() {
-      pack_rows<A>(query_, a_.q, b_, h_, i0 - past, i1 - past, Dp_, 1);
-    });
+    pack_rows(query_, a_.q, b_, h_, i0 - past, i1 - past, Dp_, 1);
     tile::product<false>(count_, np_, D_, {query_, Dp_, 1}, columns_, np_, products_, stride(n_));
   }
 

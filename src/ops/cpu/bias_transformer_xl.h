@@ -67,9 +67,7 @@ class RelativeRows final : public LogitBias {
     begin_ = T_ - (i1 - j0);
     length_ = a_.causal() ? i1 - j0 : count_ - 1 + end - j0;
     const int64_t past = a_.past();
-    rows::dispatch_activation(a_.q.dtype, [&]<class A>() {
-      pack_rows<A>(query_, a_.q, b_, h_, i0 - past, i1 - past, Dp_, root_);
-    });
+    pack_rows(query_, a_.q, b_, h_, i0 - past, i1 - past, Dp_, root_);
     for (int64_t r = 0; r < count_; ++r) {
       for (int64_t c = 0; c < D_; ++c) query_[r * Dp_ + c] += root_ * of_head(bias_.w)[c];
     }
