@@ -80,12 +80,8 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .C = H * D,
                         .backward = true,
                         .mechanism_values = fire ? H * kFireHidden : 0,
-                        .fire = fire,
-                        .content_bias = reads_content(bias_of(f.bias)),
+                        .attention = {f},
                         .content_columns = positions,
-                        .mix_hidden = f.mix ? f.mix_hidden : 0,
-                        .general_attention = f.general_path || !traits_of(f.normalizer.kind).fused,
-                        .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
                         .activations = A});
   arena_.commit(backend.memory());
   fill_normal(backend, x_.a.q, "q");

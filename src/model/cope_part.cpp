@@ -12,9 +12,9 @@ class ContextualPart final : public MechanismPart {
       : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {}
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
-  void add_workspace(WorkspaceShape& w) const override {
-    w.content_bias = true;
-    w.content_columns = largest_parameter() / from_.config.head_dim();
+  int64_t content_columns() const override { return largest_parameter() / from_.config.head_dim(); }
+  void form(int64_t layer, AttentionForm& f) const override {
+    if (layers_.has(layer)) f.bias = BiasForm::contextual;
   }
 
   void plan(Arena& arena, int64_t, int64_t, ModelUse use) override {

@@ -20,6 +20,9 @@ class FirePart final : public MechanismPart {
   }
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
+  void form(int64_t layer, AttentionForm& f) const override {
+    if (layers_.has(layer)) f.bias = BiasForm::fire;
+  }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();

@@ -97,9 +97,8 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
                             .head_bias = O,
                             .mechanism_values = mechanisms_.largest_parameter(),
                             .gates = layout_.gate_columns(),
-                            .general_attention = !traits_of(kind).fused,
                             .activations = A};
-  mechanisms_.add_workspace(scratch);
+  mechanisms_.add_forms(scratch);
   backend_.plan(arena, scratch);
 }
 

@@ -50,8 +50,10 @@ class MechanismPart {
   virtual int64_t gates(int64_t) const { return 0; }
   /// Elements of its largest parameter in any layer.
   virtual int64_t largest_parameter() const { return 0; }
-  /// Adds what attention needs in the backend's scratch for this part.
-  virtual void add_workspace(WorkspaceShape&) const {}
+  /// Sets its part of a layer's form.
+  virtual void form(int64_t, AttentionForm&) const {}
+  /// Columns of the largest matrix that its bias multiplies queries with.
+  virtual int64_t content_columns() const { return 0; }
   /// Plans for B sequences of T tokens; in incremental decoding T is the maximum length.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
   /// Throws Error (ExitCode::config) if it does not support rows with as many keys as T tokens may

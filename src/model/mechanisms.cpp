@@ -59,8 +59,14 @@ int64_t Mechanisms::largest_parameter() const {
   return most;
 }
 
-void Mechanisms::add_workspace(WorkspaceShape& w) const {
-  for (const auto& part : parts_) part->add_workspace(w);
+void Mechanisms::add_forms(WorkspaceShape& w) const {
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    AttentionForm& form = w.attention.emplace_back();
+    for (const auto& part : parts_) part->form(l, form);
+  }
+  for (const auto& part : parts_) {
+    w.content_columns = std::max(w.content_columns, part->content_columns());
+  }
 }
 
 int64_t Mechanisms::gates(int64_t layer) const {

@@ -49,8 +49,8 @@ class Mechanisms {
 
   /// Elements of the largest parameter of any mechanism in a layer.
   int64_t largest_parameter() const;
-  /// Adds what attention needs in the backend's scratch for all mechanisms.
-  void add_workspace(WorkspaceShape& w) const;
+  /// Adds the forms of the layers' attention to what a backend plans.
+  void add_forms(WorkspaceShape& w) const;
   /// Columns of gates that a layer uses, at most ParameterLayout::gate_columns().
   int64_t gates(int64_t layer) const;
   /// The distinct windows of the layers: i - j < window for every visible key; 0: no window.

@@ -1,8 +1,6 @@
 // The mixes of layers. Attention reads their networks from the master weights, and writes their
 // gradients to buffers by layer.
 
-#include <algorithm>
-
 #include "model/mechanism_part.h"
 
 namespace bamtrain {
@@ -18,16 +16,12 @@ class MixPart final : public MechanismPart {
   }
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
-  void add_workspace(WorkspaceShape& w) const override {
-    w.all_mixed = true;
-    for (int64_t l = 0; l < from_.config.layers; ++l) {
-      const MixChoice& mix = from_.config.attention.prior.mix_of(l);
-      if (!mix) {
-        w.all_mixed = false;
-        continue;
-      }
-      w.mix_hidden = std::max(w.mix_hidden, static_cast<int64_t>(mix.options.number("hidden")));
-    }
+  void form(int64_t layer, AttentionForm& f) const override {
+    const MixChoice& mix = from_.config.attention.prior.mix_of(layer);
+    if (!mix) return;
+    const bool biased = from_.config.attention.prior.of(layer).info().adds_bias();
+    f.mix = biased ? mix.info().form(mix.options) : MixForm::add_residual;
+    f.mix_hidden = static_cast<int64_t>(mix.options.number("hidden"));
   }
 
   void plan(Arena& arena, int64_t, int64_t, ModelUse use) override {
@@ -50,11 +44,10 @@ class MixPart final : public MechanismPart {
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
     if (!parameters_.any(layer)) return;
-    const MixChoice& mix = from_.config.attention.prior.mix_of(layer);
-    const bool biased = from_.config.attention.prior.of(layer).info().adds_bias();
+    AttentionForm of_layer;
+    form(layer, of_layer);
     const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
-    a.mix = {theta[0], theta[1], theta[2], theta[3],
-             biased ? mix.info().form(mix.options) : MixForm::add_residual};
+    a.mix = {theta[0], theta[1], theta[2], theta[3], *of_layer.mix};
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t) const override {
     g.mix = gradients_[static_cast<size_t>(layer)];

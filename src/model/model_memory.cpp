@@ -85,13 +85,10 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .head_bias = head_bias_ ? O : 0,
       .mechanism_values = mechanisms_.largest_parameter(),
       .gates = layout_.gate_columns(),
-      .fire = mechanisms_.has<FireFamily>(),
       .bidirectional = !causal(),
-      .general_attention = !traits_of(mechanisms_.normalizer()).fused,
-      .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
       .attention_statistics = attention_statistics,
       .activations = A};
-  mechanisms_.add_workspace(scratch);
+  mechanisms_.add_forms(scratch);
   backend_.plan(arena, scratch);
 }
 

@@ -17,6 +17,7 @@ class NormalizerPart final : public MechanismPart {
   }
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
+  void form(int64_t, AttentionForm& f) const override { f.normalizer = form_; }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
     if (!form_.learned) return;

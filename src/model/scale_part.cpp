@@ -30,6 +30,10 @@ class ScalePart final : public MechanismPart {
     return info_.is<AdaptiveKind>() ? 2 * from_.config.heads : 0;
   }
   int64_t largest_parameter() const override { return parameters_.largest(); }
+  void form(int64_t layer, AttentionForm& f) const override {
+    f.scale = true;
+    f.scale_bias = on_bias_[static_cast<size_t>(layer)];
+  }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
     const bool training = use == ModelUse::training;

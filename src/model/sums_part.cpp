@@ -24,6 +24,11 @@ class SumsPart final : public MechanismPart {
     return layers_.has(layer) ? from_.config.heads : 0;
   }
   int64_t largest_parameter() const override { return parameters_.largest(); }
+  void form(int64_t layer, AttentionForm& f) const override {
+    if (!layers_.has(layer)) return;
+    f.bias = form_of(biases_[static_cast<size_t>(layer)]);
+    f.content_scale = content_scales_[static_cast<size_t>(layer)];
+  }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
     const int64_t H = from_.config.heads;

@@ -19,6 +19,9 @@ class TablePart final : public MechanismPart {
   }
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
+  void form(int64_t layer, AttentionForm& f) const override {
+    if (layers_.has(layer)) f.bias = BiasForm::table;
+  }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();

@@ -28,7 +28,9 @@ class TransformerXlPart final : public MechanismPart {
     }
   }
 
-  void add_workspace(WorkspaceShape& w) const override { w.content_bias = true; }
+  void form(int64_t layer, AttentionForm& f) const override {
+    if (layers_.has(layer)) f.bias = BiasForm::relative;
+  }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();

@@ -3,22 +3,12 @@
 // benchmarks and tests.
 
 #include <cstdint>
-#include <optional>
 #include <variant>
 
 #include "ops/attention.h"
+#include "ops/attention_form.h"
 
 namespace bamtrain {
-
-struct AttentionForm {
-  BiasForm bias = BiasForm::none;
-  bool scale = false, scale_bias = false;
-  double content_scale = 0;
-  NormalizerForm normalizer = {};
-  bool general_path = false;  // WorkspaceShape::general_attention, for softmax too
-  std::optional<MixForm> mix = {};
-  int64_t mix_hidden = 32;
-};
 
 struct AttentionCall {
   Attention a;

@@ -11,16 +11,19 @@
 // Every operation is a pure function of its arguments: results are bitwise identical for any number
 // of threads and any preceding operations.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/arena.h"
 #include "core/kinds.h"
 #include "core/peer_link.h"
 #include "core/tensor.h"
 #include "ops/attention.h"
+#include "ops/attention_form.h"
 #include "ops/mechanism_ops.h"
 
 namespace bamtrain {
@@ -37,18 +40,24 @@ struct WorkspaceShape {
   int64_t head_bias = 0;         // elements of the head's bias; 0: no bias
   int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
   int64_t gates = 0;             // columns of gates in the product of q, k and v
-  bool fire = false;             // whether any layer's prior is of family fire
-  bool content_bias = false;     // whether any layer's bias reads queries and keys
-  int64_t content_columns = 0;   // AttentionShape::content_columns, maximum over layers
-  int64_t mix_hidden = 0;        // HeadMix::hidden, maximum over layers; 0: no layer mixes heads
-  bool all_mixed = false;        // whether every layer mixes heads
-  bool bidirectional = false;    // whether Attention::last_key is set
-  // Whether attention takes the general path; optional with softmax. REQUIRES: true with any other
-  // normalizer.
-  bool general_attention = false;
-  bool stick_breaking = false;        // whether stick-breaking is a normalizer in use
+  std::vector<AttentionForm> attention = {};  // of the layers
+  int64_t content_columns = 0;        // AttentionShape::content_columns, maximum over layers
+  bool bidirectional = false;         // whether Attention::last_key is set
   bool attention_statistics = false;  // whether attention_statistics is called
   Dtype activations = Dtype::f32;
+
+  /// Whether f(form) of any layer.
+  template <class F>
+  bool any(F&& f) const {
+    return std::any_of(attention.begin(), attention.end(),
+                       [&f](const AttentionForm& form) { return std::invoke(f, form); });
+  }
+  /// HeadMix::hidden, maximum; 0: no layer mixes heads.
+  int64_t mix_hidden() const {
+    int64_t most = 0;
+    for (const AttentionForm& f : attention) most = std::max(most, f.mix ? f.mix_hidden : 0);
+    return most;
+  }
 };
 
 /// Step-independent optimizer hyperparameters of a contiguous parameter range. The step-dependent

@@ -37,7 +37,7 @@ struct AttentionScratch {
   // in decoding the strips of all heads. mix_networks: (B parts of T, floats), gradients of the
   // network; only with backward
   Tensor mix_shared, mix_networks;
-  bool general = false;     // WorkspaceShape::general_attention
+  bool general = false;     // AttentionForm::general, of any layer
   bool statistics = false;  // WorkspaceShape::attention_statistics
   ContentShape content;
   const Bf16Gemm* bf16_gemm = nullptr;  // the processor's, or null

@@ -361,7 +361,7 @@ int64_t tiles::backward_floats(const WorkspaceShape& w, const ContentShape& cont
   const auto add = [&](const MixShape& mix) {
     floats = std::max(floats, BackwardTask::floats(w.T, w.D, Weighing::rows, mix));
   };
-  if (w.general_attention || content.any) add({});
+  if (w.any(&AttentionForm::general) || content.any) add({});
   if (const MixShape mix(w); mix) add(mix);
   return floats + bias_floats(w.T, w.D, content);
 }

@@ -351,7 +351,7 @@ int64_t tiles::forward_floats(const WorkspaceShape& w, const ContentShape& conte
     add(weighing, of, std::max<int64_t>(w.past, 1), w.T);
     add(weighing, of, w.past + w.T - 1, 1);
   };
-  const bool rows = w.general_attention || w.attention_statistics || content.any;
+  const bool rows = w.any(&AttentionForm::general) || w.attention_statistics || content.any;
   for (const Weighing weighing : {Weighing::tiles, Weighing::tiles_for_entropy, Weighing::rows}) {
     if (weighing != Weighing::rows || rows) add_all(weighing, {});
   }

@@ -19,7 +19,7 @@ struct MixShape {
     if (a.mix) *this = {a.q.shape[2], a.k.shape[2], a.mix.hidden()};
   }
   explicit MixShape(const WorkspaceShape& w) {
-    if (w.mix_hidden > 0) *this = {w.H, w.K, w.mix_hidden};
+    if (w.mix_hidden() > 0) *this = {w.H, w.K, w.mix_hidden()};
   }
   explicit operator bool() const { return H > 0; }
   /// Scratch of a task's network.

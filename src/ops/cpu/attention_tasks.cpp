@@ -58,9 +58,9 @@ bool worth_splitting(int64_t tasks, double cost) {
 
 void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   using namespace tiles;
-  general = w.general_attention;
+  general = w.any(&AttentionForm::general);
   statistics = w.attention_statistics;
-  content = {w.content_bias, w.content_columns, !w.bidirectional};
+  content = {w.any(&AttentionForm::content), w.content_columns, !w.bidirectional};
   int64_t floats = forward_floats(w, content);
   if (w.backward) floats = std::max(floats, backward_floats(w, content));
   const MixShape mix(w);
@@ -78,7 +78,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   }
   if (mix && w.backward) {
     arena.add("scratch.attention_mix", &mix_networks, Dtype::f32,
-              {w.B * parts_of(w.T), HeadNetwork::weights(w.H, w.mix_hidden, 2 * w.H)});
+              {w.B * parts_of(w.T), HeadNetwork::weights(w.H, mix.F, 2 * w.H)});
   }
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,

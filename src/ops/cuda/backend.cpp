@@ -499,7 +499,7 @@ class CudaBackend final : public Backend {
   cuda::CudaMechanisms mechanisms_{stream_};
   std::map<int64_t, Repeated> repeated_;
   cuda::LastQueries last_queries_;
-  bool general_ = false;  // WorkspaceShape::general_attention
+  bool general_ = false;  // AttentionForm::general, of any layer
   Tensor scratch_;        // f32, for one operation
   Tensor squares_;        // f64, for a squared norm
   // f32: kernels::ContentScratch, if a layer's bias reads queries and keys, or heads are mixed.
@@ -509,12 +509,12 @@ class CudaBackend final : public Backend {
 /// Checks what the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
   using cuda::require_on_cuda;
-  require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
+  require_on_cuda(w.mix_hidden() == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
                   "at most 160 with \"dape\"", w.H);
   const int64_t keys = w.past + w.T;
   require_on_cuda(keys <= kernels::kLongest, "the length of a sequence", "at most 2^30 tokens",
                   keys);
-  require_on_cuda(w.mix_hidden == 0 || w.H * keys <= kernels::kMostMixedRows,
+  require_on_cuda(w.mix_hidden() == 0 || w.H * keys <= kernels::kMostMixedRows,
                   "the length of a sequence", "at most 33,544,192 heads times tokens with \"dape\"",
                   w.H * keys);
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
@@ -549,12 +549,12 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D + w.gates;
   const int B = as_int(w.B), T = as_int(w.T), H = as_int(w.H), K = as_int(w.K), C = as_int(w.C);
   repeated_.clear();
-  general_ = w.general_attention;
+  general_ = w.any(&AttentionForm::general);
   int64_t floats = 0;
   if (w.backward) {
-    const int64_t attention = kernels::attention_row_products(B, T, H) +
-                              cuda::most_partial({w.B, w.T, w.H, w.K}) +
-                              (w.stick_breaking ? kernels::attention_carries(B, T, H, K) : 0);
+    const int64_t attention =
+        kernels::attention_row_products(B, T, H) + cuda::most_partial({w.B, w.T, w.H, w.K}) +
+        (w.any(&AttentionForm::sticks) ? kernels::attention_carries(B, T, H, K) : 0);
     floats = std::max({kernels::norm_backward_partial(N, C), attention,
                        kernels::embedding_backward_scratch(N, C) / 4,
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
@@ -562,12 +562,12 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
   if (w.incremental && w.activations == Dtype::bf16) {
-    const int64_t decoding = kernels::attention_decode_floats(B, as_int(w.past + w.T), H,
-                                                              as_int(w.D), w.general_attention);
+    const int64_t decoding = kernels::attention_decode_floats(
+        B, as_int(w.past + w.T), H, as_int(w.D), w.any(&AttentionForm::general));
     floats = std::max(floats, decoding);
   }
-  if (w.content_bias || w.mix_hidden > 0) {
-    const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden);
+  if (w.any(&AttentionForm::content) || w.mix_hidden() > 0) {
+    const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden());
     const int keys = as_int(w.past + w.T);
     const int64_t logits = kernels::content_logits(B, keys, H) *
                            kernels::content_arrays(columns > 0 || hidden > 0, w.backward);

@@ -13,12 +13,13 @@ void LastQueries::plan(Arena& arena, const WorkspaceShape& w) {
   };
   add(&scale_, Dtype::f32);
   add(&by_row_, Dtype::f32);
-  if (w.general_attention) {
+  if (w.any(&AttentionForm::general)) {
     add(&threshold_, Dtype::f32);
     add(&last_, Dtype::i32);
   }
   arena.add("scratch.last_queries", &first_key_, Dtype::i32, {w.B, keys});
-  if (w.fire) arena.add("scratch.last_queries", &positions_, Dtype::i32, {w.B, keys});
+  if (w.any(&AttentionForm::fire))
+    arena.add("scratch.last_queries", &positions_, Dtype::i32, {w.B, keys});
 }
 
 Tensor LastQueries::of_rows(const Tensor& planned, const Attention& a) {

@@ -71,6 +71,9 @@ inline const NamedBias kBiasForms[] = {
     {"relative", RelativeBias{}},
     {"contextual", ContextualBias{}},
 };
+inline BiasForm form_of(Formula f) {
+  return f == Formula::difference ? BiasForm::difference : BiasForm::log_square;
+}
 inline const char* name_of(BiasForm f) { return kBiasForms[static_cast<int>(f)].name; }
 inline const EveryBias::Any& bias_of(BiasForm f) { return kBiasForms[static_cast<int>(f)].bias; }
 
