@@ -36,14 +36,8 @@ class RowNormalizer {
 
 /// Work with a normalizer, which takes no memory: std::ref of a function.
 using RowWork = std::function<void(RowNormalizer&)>;
-/// For sequences of T tokens.
+/// For sequences of T tokens. row::rows_of(N(), normalizer, T) of normalizer_NAME.h makes it.
 void with_row_normalizer(const Normalizer& normalizer, int64_t T, const RowWork& work);
-
-// The same of one normalizer, in attention_NAME_rows.cpp; called by with_row_normalizer.
-void with_rows_of(Softmax, const Normalizer& normalizer, int64_t T, const RowWork& work);
-void with_rows_of(Entmax, const Normalizer& normalizer, int64_t T, const RowWork& work);
-void with_rows_of(Topk, const Normalizer& normalizer, int64_t T, const RowWork& work);
-void with_rows_of(StickBreaking, const Normalizer& normalizer, int64_t T, const RowWork& work);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

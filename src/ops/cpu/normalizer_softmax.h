@@ -1,8 +1,9 @@
 #pragma once
-// Softmax of a whole row, some of whose logits may be minus infinity.
+// Softmax of whole rows, some of whose logits may be minus infinity.
 
 #include <cmath>
 
+#include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_row_sums.h"
 
 namespace bamtrain {
@@ -33,6 +34,21 @@ inline void softmax_again(float* z, float* u, int64_t n, float level) {
     simd::store(u + j, p);
   });
 }
+
+class SoftmaxRows final : public RowNormalizer {
+ public:
+  void weights(float* z, int64_t n, SavedRow& saved) const override { saved.level = softmax(z, n); }
+  void recall(float* z, float* u, int64_t n, const SavedRow& saved) const override {
+    softmax_again(z, u, n, saved.level);
+  }
+  int64_t support(const float*, int64_t n, const SavedRow&) const override { return n; }
+  float adjoint(float* dp, const float*, const float* u, int64_t n) const override {
+    centred(dp, u, n);
+    return 0;
+  }
+};
+
+inline SoftmaxRows rows_of(Softmax, const Normalizer&, int64_t) { return {}; }
 
 }  // namespace row
 }  // namespace BAMTRAIN_ISA

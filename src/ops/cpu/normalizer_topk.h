@@ -1,27 +1,23 @@
+#pragma once
 // Top-k of whole rows: softmax over the keys that are kept.
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include "ops/cpu/attention_normalizers.h"
-#include "ops/cpu/attention_softmax_rows.h"
+#include "ops/cpu/normalizer_softmax.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
-
-namespace {
-
-using namespace row;
+namespace row {
 
 /// Integers in the order of floats that are not NaN, and back. -0 counts as 0.
-int32_t ordered(float x) {
+inline int32_t ordered(float x) {
   const float positive_zero = x + 0.0f;
   int32_t bits;
   std::memcpy(&bits, &positive_zero, sizeof bits);
   return bits < 0 ? static_cast<int32_t>(INT32_MIN - int64_t{bits}) : bits;
 }
-float unordered(int32_t n) {
+inline float unordered(int32_t n) {
   const int32_t bits = n < 0 ? static_cast<int32_t>(INT32_MIN - int64_t{n}) : n;
   float x;
   std::memcpy(&x, &bits, sizeof x);
@@ -29,7 +25,7 @@ float unordered(int32_t n) {
 }
 
 /// How many of z[0, n) are at least x.
-int64_t count_from(const float* z, int64_t n, float x) {
+inline int64_t count_from(const float* z, int64_t n, float x) {
   simd::IVec count{};
   for_vectors(n, [&](int64_t j) { count -= simd::load(z + j) >= x; });
   return sum(count);
@@ -37,7 +33,7 @@ int64_t count_from(const float* z, int64_t n, float x) {
 
 /// The k-th largest of z[0, n), 1 <= k <= n, by halving the range of numbers between the smallest
 /// and the largest.
-float kth_largest(const float* z, int64_t n, int64_t k) {
+inline float kth_largest(const float* z, int64_t n, int64_t k) {
   Vec smallest = simd::splat(-kMinusInfinity);
   for_vectors(n, [&](int64_t j) {
     const Vec x = simd::load(z + j);
@@ -109,12 +105,10 @@ class TopkRows final : public RowNormalizer {
   int64_t T_;
 };
 
-}  // namespace
-
-void with_rows_of(Topk, const Normalizer& normalizer, int64_t T, const RowWork& work) {
-  TopkRows rows(normalizer.form.keys, T);
-  work(rows);
+inline TopkRows rows_of(Topk, const Normalizer& normalizer, int64_t T) {
+  return {normalizer.form.keys, T};
 }
 
+}  // namespace row
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

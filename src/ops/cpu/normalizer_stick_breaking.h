@@ -1,19 +1,13 @@
+#pragma once
 // Stick-breaking of whole rows: p_j = sigmoid(z_j) prod over the keys between j and the row's own
 // of (1 - sigmoid(z_k)), in logarithms, from the right; the row's own key has no weight.
-
-#include <cstring>
 
 #include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_row_sums.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
-
-namespace {
-
-using namespace row;
-
-constexpr int kWidth = simd::kWidth;
+namespace row {
 
 /// log(1 + e^z).
 inline Vec softplus(Vec z) {
@@ -47,7 +41,7 @@ class StickBreakingRows final : public RowNormalizer {
   static void form(float* z, float* u, int64_t n) {
     z[n - 1] = kMinusInfinity;
     float broken = 0;  // the sum of log(1 - sigmoid) to the right
-    for (int64_t j = (n - 1) / kWidth * kWidth; j >= 0; j -= kWidth) {
+    for (int64_t j = (n - 1) / simd::kWidth * simd::kWidth; j >= 0; j -= simd::kWidth) {
       const Vec x = simd::load(z + j);
       const auto outside = x == kMinusInfinity;
       const Vec kept = outside ? Vec{} : softplus(x);
@@ -60,12 +54,8 @@ class StickBreakingRows final : public RowNormalizer {
   }
 };
 
-}  // namespace
+inline StickBreakingRows rows_of(StickBreaking, const Normalizer&, int64_t) { return {}; }
 
-void with_rows_of(StickBreaking, const Normalizer&, int64_t, const RowWork& work) {
-  StickBreakingRows rows;
-  work(rows);
-}
-
+}  // namespace row
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

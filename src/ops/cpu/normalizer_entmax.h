@@ -1,3 +1,4 @@
+#pragma once
 // alpha-entmax of whole rows; the names are those of normalizers/entmax.h. The root delta of
 //
 //   sum_j (delta - c_j)_+^(1/a) = 1
@@ -12,10 +13,7 @@
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
-
-namespace {
-
-using namespace row;
+namespace row {
 
 constexpr float kConverged = 2e-7f;  // of delta, relative: about a rounding
 constexpr int kMostPasses = 64;
@@ -53,7 +51,7 @@ struct Moments {
 };
 
 /// alpha 2: each step solves for the current nonzero keys, which from delta = 1 on only shrink.
-float solve_linear(const float* c, int64_t n) {
+inline float solve_linear(const float* c, int64_t n) {
   float delta = 1;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     const Moments of(c, n, delta);
@@ -66,7 +64,7 @@ float solve_linear(const float* c, int64_t n) {
 
 /// alpha 1.5: likewise, by a quadratic; where that has no root the support is far too large, and
 /// Newton's step shrinks it.
-float solve_quadratic(const float* c, int64_t n) {
+inline float solve_quadratic(const float* c, int64_t n) {
   float delta = 1;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     const Moments of(c, n, delta);
@@ -82,7 +80,7 @@ float solve_quadratic(const float* c, int64_t n) {
 
 /// 1 < alpha < 2: Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta: from
 /// delta = 1 it falls towards the root.
-float solve_convex(const float* c, int64_t n, float a) {
+inline float solve_convex(const float* c, int64_t n, float a) {
   float delta = 1;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     Vec sum{}, slope{};
@@ -107,7 +105,7 @@ inline Vec root_of(Vec c, float inverse_delta) {
 
 /// alpha > 2: the sum rises without bound where a key enters the support, so that w is found by
 /// halving. 1 / delta past fp32 leaves the keys whose logit is the largest.
-float solve_by_halving(const float* c, int64_t n, int64_t keys, float a) {
+inline float solve_by_halving(const float* c, int64_t n, int64_t keys, float a) {
   float low = 1 / static_cast<float>(keys), high = 1;
   for (int pass = 0; pass < kMostPasses && high - low > kConverged * high; ++pass) {
     const float w = 0.5f * (low + high);
@@ -239,12 +237,10 @@ class EntmaxRows final : public RowNormalizer {
   float a_ = 0.5f;  // alpha - 1
 };
 
-}  // namespace
-
-void with_rows_of(Entmax, const Normalizer& normalizer, int64_t, const RowWork& work) {
-  EntmaxRows rows(normalizer);
-  work(rows);
+inline EntmaxRows rows_of(Entmax, const Normalizer& normalizer, int64_t) {
+  return EntmaxRows(normalizer);
 }
 
+}  // namespace row
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain
