@@ -198,14 +198,10 @@ class ForwardTask {
     }
     for_tiles([&](int64_t, int64_t i0, int64_t i1, const Running& run) {
       for (int64_t i = i0; i < i1; ++i) {
-        if (to_.entropy) {
-          to_.entropy.ptr<float>()[row_at(i)] = run.entropy(i - i0);
-        } else {
-          const float lse = run.end(i - i0);
-          if (to_.saved.level) to_.saved.level.ptr<float>()[row_at(i)] = lse;
-        }
+        const float lse = run.end(i - i0);
+        if (to_.saved.level) to_.saved.level.ptr<float>()[row_at(i)] = lse;
       }
-      if (to_.out) unpack(i0, i1, run.out);
+      unpack(i0, i1, run.out);
     });
   }
 
@@ -224,7 +220,7 @@ class ForwardTask {
         operands_.scores(n, r, rows, at, logits_, kK);
         tiles_->forward({logits_, kK, first, first + rows, j0, j0 + kK}, factors.from(r),
                         run.from(r), sight_, operands_.in_two);
-        if (to_.out) operands_.add_values(run.out + r * Dp_, rows, logits_, kK, at, live);
+        operands_.add_values(run.out + r * Dp_, rows, logits_, kK, at, live);
       }
     }
   }
@@ -351,10 +347,8 @@ int64_t tiles::forward_floats(const WorkspaceShape& w, const ContentShape& conte
     add(weighing, of, std::max<int64_t>(w.past, 1), w.T);
     add(weighing, of, w.past + w.T - 1, 1);
   };
-  const bool rows = w.any(&AttentionForm::general) || w.attention_statistics || content.any;
-  for (const Weighing weighing : {Weighing::tiles, Weighing::tiles_for_entropy, Weighing::rows}) {
-    if (weighing != Weighing::rows || rows) add_all(weighing, {});
-  }
+  add_all(Weighing::tiles, {});
+  add_all(Weighing::rows, {});
   if (mix) add_all(Weighing::rows, mix);
   return floats;
 }
@@ -365,8 +359,7 @@ void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attent
 }
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
-  const bool rows = a.mix || reads_content(a.bias);
-  Forward({{}, {}, entropy, {}}, a, s, rows ? Weighing::rows : Weighing::tiles_for_entropy).run();
+  Forward({{}, {}, entropy, {}}, a, s, Weighing::rows).run();
 }
 
 void cpu_attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,

@@ -50,19 +50,17 @@ void with_policies(const Attention& a, const AttentionScratch& s, const BiasGrad
                    const std::function<void(const Policies&)>& work) {
   with_type(a.bias, [&]<class Bias>() {
     Bias bias(a, s, g, pieces);
-    const auto with_tiles = [&]<class Lanes, bool kEntropy>() {
-      SoftmaxTilesOf<Lanes, kEntropy> tiles(bias);
+    const auto with_tiles = [&]<class Lanes>() {
+      SoftmaxTilesOf<Lanes> tiles(bias);
       work({bias, &tiles, nullptr});
     };
     if (weighing == Weighing::rows) {
       const auto with_rows = [&](RowNormalizer& rows) { work({bias, nullptr, &rows}); };
       with_row_normalizer(a.normalizer, a.k.shape[1], std::ref(with_rows));
-    } else if (weighing == Weighing::tiles_for_entropy) {
-      with_tiles.template operator()<FormedLanes<false>, true>();
     } else if (a.scale.t && a.scale.on_bias) {
-      with_tiles.template operator()<typename LanesOf<Bias, true>::Type, false>();
+      with_tiles.template operator()<typename LanesOf<Bias, true>::Type>();
     } else {
-      with_tiles.template operator()<typename LanesOf<Bias, false>::Type, false>();
+      with_tiles.template operator()<typename LanesOf<Bias, false>::Type>();
     }
   });
 }

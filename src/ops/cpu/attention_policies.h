@@ -14,7 +14,7 @@ class SoftmaxTiles;
 
 /// Softmax takes tiles as they come. Other normalizers, and biases that read queries and keys, take
 /// whole rows.
-enum class Weighing { tiles, tiles_for_entropy, rows };
+enum class Weighing { tiles, rows };
 
 struct Policies {
   LogitBias& bias;

@@ -16,24 +16,22 @@ struct Running {
   // Sums are of weights exp(z - base). A row's base is at least its largest logit minus kSlack. It
   // follows the maximum only when that has grown by more. So most tiles need no maximum of a row,
   // and no sum across a vector before the end.
-  float* out;       // (kQ, Dp), weighted values
-  float* base;      // (kQ)
-  float* sums;      // (kQ, kWidth), of the weights, by lane
-  float* weighted;  // (kQ, kWidth), of weights times z - base, for the entropy
+  float* out;   // (kQ, Dp), weighted values
+  float* base;  // (kQ)
+  float* sums;  // (kQ, kWidth), of the weights, by lane
   int64_t Dp;
   static constexpr float kSlack = 8;
 
-  static int64_t floats(int64_t Dp) { return kQ * (Dp + 1 + 2 * simd::kWidth); }
+  static int64_t floats(int64_t Dp) { return kQ * (Dp + 1 + simd::kWidth); }
   Running(float* memory, int64_t channels) : out(memory), Dp(channels) {
     base = out + kQ * Dp;
     sums = base + kQ;
-    weighted = sums + kQ * simd::kWidth;
   }
 
   void begin() const {
     std::fill_n(out, kQ * Dp, 0.0f);
     std::fill_n(base, kQ, kMinusInfinity);
-    std::fill_n(sums, 2 * kQ * simd::kWidth, 0.0f);
+    std::fill_n(sums, kQ * simd::kWidth, 0.0f);
   }
   /// From row r on.
   Running from(int64_t r) const {
@@ -41,38 +39,20 @@ struct Running {
     rest.out += r * Dp;
     rest.base += r;
     rest.sums += r * simd::kWidth;
-    rest.weighted += r * simd::kWidth;
     return rest;
   }
   /// Moves row r to a larger base.
-  template <bool kEntropy>
   void raise(int64_t r, float to) const {
-    const float below = base[r] - to, keep = std::exp(below);
+    const float keep = std::exp(base[r] - to);
     base[r] = to;
-    float* const o = out + r * Dp;
-    float* const sum = sums + r * simd::kWidth;
-    const Vec before = simd::load(sum);
-    simd::store(sum, before * keep);
-    if constexpr (kEntropy) {
-      float* const w = weighted + r * simd::kWidth;
-      const Vec moved = keep == 0 ? Vec{} : before * below;
-      simd::store(w, (simd::load(w) + moved) * keep);
-    } else {
-      for (int64_t c = 0; c < Dp; c += simd::kWidth) simd::store(o + c, simd::load(o + c) * keep);
-    }
+    row::scale(sums + r * simd::kWidth, simd::kWidth, keep);
+    row::scale(out + r * Dp, Dp, keep);
   }
   /// Divides a row's sum of values by its sum of weights; returns lse.
   float end(int64_t r) const {
     const float sum = simd::sum(simd::load(sums + r * simd::kWidth)), inverse = 1 / sum;
     for (int64_t c = 0; c < Dp; ++c) out[r * Dp + c] *= inverse;
     return base[r] + std::log(sum);
-  }
-  /// H = log(sum) - weighted / sum; at least 0, which rounding may miss where a base is not the
-  /// largest logit.
-  float entropy(int64_t r) const {
-    const float sum = simd::sum(simd::load(sums + r * simd::kWidth));
-    const float mean = simd::sum(simd::load(weighted + r * simd::kWidth)) / sum;
-    return std::max(std::log(sum) - mean, 0.0f);
   }
 };
 
@@ -179,7 +159,7 @@ class SoftmaxTiles {
                         const AdjointRows& rows, const Sight& sight) = 0;
 };
 
-template <class Lanes, bool kEntropy>
+template <class Lanes>
 class SoftmaxTilesOf final : public SoftmaxTiles {
  public:
   template <class Bias>
@@ -208,10 +188,10 @@ class SoftmaxTilesOf final : public SoftmaxTiles {
           highest = simd::max(z[v], highest);  // passes over NaN
         }
         if (!simd::any_above(highest, simd::splat(run.base[r] + Running::kSlack))) break;
-        run.template raise<kEntropy>(r, simd::maximum(highest));
+        run.raise(r, simd::maximum(highest));
       }
       const float base = run.base[r];
-      Vec total = simd::load(run.sums + r * simd::kWidth), weighted{};
+      Vec total = simd::load(run.sums + r * simd::kWidth);
       const auto weight = [&](int64_t v) {
         return of_row.weighted(v * simd::kWidth, simd::exp_up_to_88(z[v] - base));
       };
@@ -226,51 +206,40 @@ class SoftmaxTilesOf final : public SoftmaxTiles {
           p[v] = z[v] == kMinusInfinity ? Vec{} : p[v];
         }
       }
-      for (int64_t v = 0; v < kV; ++v) {
-        total += p[v];
-        if constexpr (kEntropy) weighted += p[v] == 0.0f ? Vec{} : p[v] * (z[v] - base);
-      }
+      for (int64_t v = 0; v < kV; ++v) total += p[v];
       simd::store(run.sums + r * simd::kWidth, total);
-      if constexpr (kEntropy) {
-        float* const to = run.weighted + r * simd::kWidth;
-        simd::store(to, simd::load(to) + weighted);
-      } else {
-        put_weights(row, p, in_two);
-      }
+      put_weights(row, p, in_two);
     }
   }
 
   void backward(const Block& p, const Block& dz, const RowFactors& f, const AdjointRows& rows,
                 const Sight& sight) override {
-    if constexpr (!kEntropy) {
-      lanes_.set(p, f);
-      const bool all_visible = sight.whole(p.i0, p.i1, p.j0);
-      for (int64_t i = p.i0; i < p.i1; ++i) {
-        const int64_t r = i - p.i0;
-        float *const p_row = p.at(i, p.j0), *const dz_row = dz.at(i, p.j0);
-        const auto of_row = lanes_.row(p, i);
-        const Vec factor = simd::splat(f.content[r]);
-        const bool one = sight.alone(i);  // one visible key: p = 1 and dz = 0 exactly
-        const float alone = one ? 0.0f : 1.0f;
-        Vec dscale{};
-        for (int64_t v = 0; v < kV; ++v) {
-          const int64_t n = v * simd::kWidth;
-          const Vec b = of_row.bias(n);
-          const Vec z = logit<Lanes>(simd::load(p_row + n), factor, of_row, b);
-          Vec prob = of_row.weighted(n, simd::exp(z - rows.lse[r]));
-          if (!all_visible) {
-            prob = visible(p.j0 + n, sight.first(i), sight.last(i))
-                       ? (one ? simd::splat(1.0f) : prob)
-                       : Vec{};
-          }
-          const Vec d = prob * (simd::load(dz_row + n) - rows.D[r]) * alone;
-          // Where no key is visible, the bias may be anything.
-          if constexpr (Lanes::kScaled) dscale += d == 0.0f ? Vec{} : d * b;
-          simd::store(p_row + n, prob);
-          simd::store(dz_row + n, d);
+    lanes_.set(p, f);
+    const bool all_visible = sight.whole(p.i0, p.i1, p.j0);
+    for (int64_t i = p.i0; i < p.i1; ++i) {
+      const int64_t r = i - p.i0;
+      float *const p_row = p.at(i, p.j0), *const dz_row = dz.at(i, p.j0);
+      const auto of_row = lanes_.row(p, i);
+      const Vec factor = simd::splat(f.content[r]);
+      const bool one = sight.alone(i);  // one visible key: p = 1 and dz = 0 exactly
+      const float alone = one ? 0.0f : 1.0f;
+      Vec dscale{};
+      for (int64_t v = 0; v < kV; ++v) {
+        const int64_t n = v * simd::kWidth;
+        const Vec b = of_row.bias(n);
+        const Vec z = logit<Lanes>(simd::load(p_row + n), factor, of_row, b);
+        Vec prob = of_row.weighted(n, simd::exp(z - rows.lse[r]));
+        if (!all_visible) {
+          prob = visible(p.j0 + n, sight.first(i), sight.last(i)) ? (one ? simd::splat(1.0f) : prob)
+                                                                  : Vec{};
         }
-        if constexpr (Lanes::kScaled) rows.dscale[r] += simd::sum(dscale);
+        const Vec d = prob * (simd::load(dz_row + n) - rows.D[r]) * alone;
+        // Where no key is visible, the bias may be anything.
+        if constexpr (Lanes::kScaled) dscale += d == 0.0f ? Vec{} : d * b;
+        simd::store(p_row + n, prob);
+        simd::store(dz_row + n, d);
       }
+      if constexpr (Lanes::kScaled) rows.dscale[r] += simd::sum(dscale);
     }
   }
 
