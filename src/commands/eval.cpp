@@ -139,7 +139,9 @@ EvalArguments with_lengths(const EvalArguments& arguments, const RunConfig& c) {
         "the run has none for " + (out.task.empty() ? "perplexity" : out.task) + " in " + key,
         "give them: --lengths 512,1024,2048");
   }
-  print_message(stderr, fmt::format("--lengths {}, as in {}", fmt::join(out.lengths, ","), key));
+  std::vector<std::string> lengths;
+  for (const int64_t length : out.lengths) lengths.push_back(std::to_string(length));
+  print_message(stderr, "--lengths " + join(lengths, ",") + ", as in " + key);
   return out;
 }
 

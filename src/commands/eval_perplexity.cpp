@@ -141,8 +141,9 @@ void leave_out_absent_lengths(const EvalArguments& arguments, EvaluatedSet* set)
   const std::string left_out = leave_out_lengths(*set->shards, &request);
   if (left_out.empty()) return;
   if (request.lengths.empty()) {
-    set->request.lengths.resize(1);  // the error names the shortest
-    if (!set->request.counts.empty()) set->request.counts.resize(1);
+    PerplexityRequest& kept = set->request;
+    kept.lengths = {kept.lengths.front()};  // the error names the shortest
+    if (!kept.counts.empty()) kept.counts = {kept.counts.front()};
     return;
   }
   set->request = std::move(request);
