@@ -52,7 +52,7 @@ void for_bidirectional_cases(F&& f) {
 WorkspaceShape workspace_of(NormalizerKind kind) {
   WorkspaceShape shape = Machine::kShape;
   shape.bidirectional = true;
-  shape.general_attention = !traits_of(kind).fused;
+  if (!traits_of(kind).fused) shape.attention.push_back({.general_path = true});
   return shape;
 }
 

@@ -17,7 +17,7 @@ std::vector<NormalizerForm> normalizers_with_more() {
 
 WorkspaceShape normalizer_workspace(const NormalizerForm& form) {
   WorkspaceShape shape = Machine::kShape;
-  shape.general_attention = !traits_of(form.kind).fused;
+  if (!traits_of(form.kind).fused) shape.attention.push_back({.general_path = true});
   return shape;
 }
 

@@ -76,7 +76,7 @@ constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_amx}
 /// reference backend, f32 and bf16 the CPU backend.
 class Machine {
  public:
-  static constexpr WorkspaceShape kShape = {.B = 4,
+  static inline const WorkspaceShape kShape = {.B = 4,
                                             .T = 1100,
                                             .H = 6,
                                             .K = 6,
@@ -85,10 +85,8 @@ class Machine {
                                             .incremental = true,
                                             .hidden = 1024,
                                             .V = 1024,
-                                            .fire = true,
-                                            .content_bias = true,
+                                            .attention = {{.bias = BiasForm::fire},{.bias = BiasForm::relative},{.bias=BiasForm::contextual},{.mix = MixForm::concat, .mix_hidden = 64}},
                                             .content_columns = 64,
-                                            .mix_hidden = 64,
                                             .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = kNewestIsa,
                    const WorkspaceShape& shape = kShape);

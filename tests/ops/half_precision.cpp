@@ -113,7 +113,7 @@ TEST_CASE("gradients of gates and positions of cope in bf16 are near those of fp
 TEST_CASE("gradients of mixed heads in bf16 are near those of fp32") {
   for (const int64_t T : {64, 256, 1024}) {
     WorkspaceShape shape = mechanism_workspace(T);
-    shape.mix_hidden = 32;
+    shape.attention.push_back({.mix = MixForm::concat, .mix_hidden = 32});
     Machine half(Dtype::bf16, kNewestIsa, shape), single(Dtype::f32, kNewestIsa, shape);
     for (const TableForm table : {TableForm::falling, TableForm::fire}) {
       for (const MixForm form : {MixForm::concat_residual, MixForm::add_residual}) {

@@ -103,8 +103,7 @@ WorkspaceShape mechanism_workspace(int64_t T) {
   shape.C = kC;
   shape.mechanism_values = kH * std::max<int64_t>(T, 64);
   shape.gates = 2 * kH;
-  shape.fire = true;
-  shape.content_bias = true;
+  shape.attention = {{.bias = BiasForm::fire}, {.bias = BiasForm::relative}};
   shape.content_columns = 64;
   return shape;
 }

@@ -18,7 +18,7 @@ namespace {
 
 WorkspaceShape general_shape() {
   WorkspaceShape shape = Machine::kShape;
-  shape.general_attention = true;
+  if (true) shape.attention.push_back({.general_path = true});
   return shape;
 }
 
