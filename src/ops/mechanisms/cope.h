@@ -42,8 +42,7 @@ struct ContextualBias {
     add("positions", &positions, P, {s.D, s.content_columns});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 }  // namespace bamtrain

@@ -70,8 +70,7 @@ struct FireBias {
     add("positions", &positions, Dtype::i32, {s.B, s.T});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 struct FireForward {

@@ -21,10 +21,10 @@
 //   void plan(const AttentionShape&, Dtype P, Add&& add);  add(name, &tensor, dtype, dims)
 //   void on_cuda(kernels::BiasInputs&) const;              BiasOutputs for gradients
 //
-// The bias also has what the reference reads, one logit at a time:
+// The bias also has the biases of a row of the reference, with derivatives that are added to the
+// gradients (ops/reference/attention_row.h):
 //
-//   double in_reference(const LogitPlace&) const;
-//   void adjoint_in_reference(const Gradients&, const LogitPlace&, double db) const;  adds to them
+//   autodiff::Vars in_reference(const AttentionRow&, const Gradients&) const;
 //
 // The bias may also have the following if it reads queries and keys; it then adds to their
 // gradients (all.h):
@@ -40,13 +40,14 @@
 // all.h lists the bias and its forms.
 
 #include <cstdint>
+#include <vector>
 
 #include "ops/tensors.h"
 
 namespace bamtrain {
 
+struct AttentionRow;
 class HostScratch;
-struct LogitPlace;
 struct WorkspaceShape;
 namespace cuda {
 struct CudaWork;
@@ -55,5 +56,9 @@ namespace kernels {
 struct BiasInputs;
 struct BiasOutputs;
 }  // namespace kernels
+namespace autodiff {
+struct Var;
+using Vars = std::vector<Var>;
+}  // namespace autodiff
 
 }  // namespace bamtrain

@@ -36,8 +36,7 @@ struct TableBias {
     add("table", &table, P, {s.H, s.distances()});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 /// A prior of family table as a model uses it.

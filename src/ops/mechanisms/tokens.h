@@ -38,8 +38,7 @@ struct TokenBias {
     add("numbers", &numbers, Dtype::f64, {s.B, s.H, s.past + s.T});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 }  // namespace bamtrain
