@@ -95,10 +95,11 @@ std::vector<AttentionRow> reference_rows(const Attention& a, int64_t batch, int6
     for (size_t h = 0; h < heads.size(); ++h) heads[h].b[n] = b[h];
   }
   for (AttentionRow& row : heads) {
-    for (size_t n = 0; n < row.s.size(); ++n) {
-      row.z.push_back(a.scale.on_bias ? row.t * (row.s[n] + row.b[n])
-                                      : row.t * row.s[n] + row.b[n]);
-    }
+    row.z = row.by_key([&](int64_t j) {
+      const auto n = static_cast<size_t>(j - row.first);
+      const Var &s = row.s[n], &b = row.b[n];
+      return a.scale.on_bias ? row.t * (s + b) : row.t * s + b;
+    });
   }
   return heads;
 }
@@ -108,8 +109,8 @@ Vars Nothing::in_reference(const AttentionRow& row, const Nothing&) const {
 }
 
 std::vector<double> values_of(const Vars& vars) {
-  std::vector<double> x;
-  for (const Var& v : vars) x.push_back(v.x);
+  std::vector<double> x(vars.size());
+  std::transform(vars.begin(), vars.end(), x.begin(), [](const Var& v) { return v.x; });
   return x;
 }
 

@@ -67,10 +67,8 @@ class Tape {
       }
       for (; products_.size() > before.products; products_.pop_back()) {
         const auto& [x, y, n] = products_.back();
-        for (int64_t c = 0; c < n; ++c) {
-          if (x.d != nullptr) x.d[c * x.stride] += y.x[c * y.stride] * d;
-          if (y.d != nullptr) y.d[c * y.stride] += x.x[c * x.stride] * d;
-        }
+        add(x, y, n, d);
+        add(y, x, n, d);
       }
     }
   }
@@ -88,6 +86,13 @@ class Tape {
     double d = 0;
     size_t edges = 0, products = 0;  // where its own end
   };
+
+  /// The derivatives of x += d y.
+  static void add(const Array& x, const Array& y, int64_t n, double d) {
+    if (x.d == nullptr || d == 0) return;
+    for (int64_t c = 0; c < n; ++c) x.d[c * x.stride] += d * y.x[c * y.stride];
+  }
+
   std::vector<Edge> edges_;
   std::vector<Product> products_;
   std::deque<Node> nodes_;  // a deque: addresses are stable
