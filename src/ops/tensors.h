@@ -31,8 +31,9 @@ struct AttentionShape {
   int64_t distances() const { return causal ? past + T : 2 * T - 1; }
 };
 
-/// How an operation uses a tensor; updated: the operation adds to it.
-enum class TensorUse { read, written, updated };
+/// How an operation uses a tensor. updated: the operation adds to it. replaced: written or left
+/// unchanged, and not read. counted: written; numbers of elements on one side of a bound.
+enum class TensorUse { read, written, updated, replaced, counted };
 
 /// A mechanism's parameters, or their gradients.
 class TensorList {

@@ -21,7 +21,7 @@ class CheckedMechanisms final : public MechanismOps {
     CheckedCall call(tested_, trusted_, limits_, Operation::kName);
     Operation mirrored = own;
     for_tensors(mirrored, [&call](const char* name, TensorUse use, Tensor& t) {
-      t = call.mirror(name, use, t);
+      t = call.mirror(use, name, t);
     });
     call.run([&](Backend& b, bool of_caller) { b.mechanisms().run(of_caller ? own : mirrored); });
   }
