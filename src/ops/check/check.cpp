@@ -8,7 +8,6 @@
 
 #include "core/element.h"
 #include "ops/check/call.h"
-#include "ops/check/mechanisms.h"
 
 namespace bamtrain {
 
@@ -17,6 +16,31 @@ namespace {
 CheckedTensor read(const Tensor& t) { return {TensorUse::read, "", t}; }
 CheckedTensor written(const char* name, const Tensor& t) { return {TensorUse::written, name, t}; }
 CheckedTensor updated(const char* name, const Tensor& t) { return {TensorUse::updated, name, t}; }
+/// Runs each operation of a mechanism on the tested and on the trusted backend.
+class CheckedMechanisms final : public MechanismOps {
+ public:
+  CheckedMechanisms(Backend& tested, Backend& trusted, CheckLimits limits)
+      : tested_(tested), trusted_(trusted), limits_(limits) {}
+
+  void run(const MechanismOperation& operation) override {
+    std::visit([this](const auto& own) { check(own); }, operation);
+  }
+
+ private:
+  template <class Operation>
+  void check(const Operation& own) {
+    CheckedCall call(tested_, trusted_, limits_, Operation::kName);
+    Operation mirrored = own;
+    for_tensors(mirrored, [&call](const char* name, TensorUse use, Tensor& t) {
+      t = call.mirror(use, name, t);
+    });
+    call.run([&](Backend& b, bool of_caller) { b.mechanisms().run(of_caller ? own : mirrored); });
+  }
+
+  Backend &tested_, &trusted_;
+  CheckLimits limits_;
+};
+
 class CheckBackend final : public Backend {
  public:
   CheckBackend(std::unique_ptr<Backend> tested, std::unique_ptr<Backend> trusted,

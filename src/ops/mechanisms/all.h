@@ -18,8 +18,6 @@ namespace bamtrain {
 /// No bias, and its gradients.
 struct Nothing {
   using Gradients = Nothing;
-  template <class X, class F>
-  static void each(X&, F&&) {}
   template <class Add>
   void plan(const AttentionShape&, Dtype, Add&&) {}
   template <class Arguments>

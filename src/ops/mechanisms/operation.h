@@ -14,10 +14,9 @@
 // (H, values) P each, in the order of its parameters(). dtheta: likewise, P +=; empty if a
 // parameter is not trained. Formulas are evaluated in fp64.
 //
-// A bias that attention reads is another such struct, next to the operations that compute it, with
-// its Gradients. Both have
+// A bias that attention reads is another struct of tensors, next to the operations that compute it,
+// with its Gradients. Both have
 //
-//   static void each(X& x, F&& f);                         f(name, tensor)
 //   void plan(const AttentionShape&, Dtype P, Add&& add);  add(name, &tensor, dtype, dims)
 //   void on_cuda(kernels::BiasInputs&) const;              BiasOutputs for gradients
 //

@@ -11,10 +11,6 @@ struct TableBiasGradients {
   // of all sequences
   Tensor dtable;
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dtable", x.dtable);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("dtable", &dtable, P, {s.H, s.distances()});
@@ -27,10 +23,6 @@ struct TableBias {
   using Gradients = TableBiasGradients;
   Tensor table;  // (H, >= past + T) P, contiguous rows; not causal: (H, 2n - 1), n >= T
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("table", x.table);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("table", &table, P, {s.H, s.distances()});
