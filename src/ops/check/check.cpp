@@ -16,31 +16,6 @@ namespace {
 CheckedTensor read(const Tensor& t) { return {TensorUse::read, "", t}; }
 CheckedTensor written(const char* name, const Tensor& t) { return {TensorUse::written, name, t}; }
 CheckedTensor updated(const char* name, const Tensor& t) { return {TensorUse::updated, name, t}; }
-/// Runs each operation of a mechanism on the tested and on the trusted backend.
-class CheckedMechanisms final : public MechanismOps {
- public:
-  CheckedMechanisms(Backend& tested, Backend& trusted, CheckLimits limits)
-      : tested_(tested), trusted_(trusted), limits_(limits) {}
-
-  void run(const MechanismOperation& operation) override {
-    std::visit([this](const auto& own) { check(own); }, operation);
-  }
-
- private:
-  template <class Operation>
-  void check(const Operation& own) {
-    CheckedCall call(tested_, trusted_, limits_, Operation::kName);
-    Operation mirrored = own;
-    for_tensors(mirrored, [&call](const char* name, TensorUse use, Tensor& t) {
-      t = call.mirror(use, name, t);
-    });
-    call.run([&](Backend& b, bool of_caller) { b.mechanisms().run(of_caller ? own : mirrored); });
-  }
-
-  Backend &tested_, &trusted_;
-  CheckLimits limits_;
-};
-
 class CheckBackend final : public Backend {
  public:
   CheckBackend(std::unique_ptr<Backend> tested, std::unique_ptr<Backend> trusted,
@@ -137,7 +112,18 @@ class CheckBackend final : public Backend {
             inverse);
   }
 
-  MechanismOps& mechanisms() override { return mechanisms_; }
+  void run(const MechanismOperation& operation) override {
+    std::visit(
+        [this]<class Operation>(const Operation& own) {
+          CheckedCall c = call(Operation::kName);
+          Operation mirrored = own;
+          for_tensors(mirrored, [&c](const char* name, TensorUse use, Tensor& t) {
+            t = c.mirror(use, name, t);
+          });
+          c.run([&](Backend& b, bool of_caller) { b.run(of_caller ? own : mirrored); });
+        },
+        operation);
+  }
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     CheckedCall c = call("attention_forward");
@@ -236,7 +222,6 @@ class CheckBackend final : public Backend {
 
   std::unique_ptr<Backend> tested_, trusted_;
   CheckLimits limits_;
-  CheckedMechanisms mechanisms_{*tested_, *trusted_, limits_};
   std::string name_;
   std::deque<Arena> trusted_scratch_;
 };

@@ -43,15 +43,6 @@ Var activation(MlpKind kind, const Tensor& in, int64_t n, int64_t F, Tape* tape 
   return is_gated(kind) ? y * element(tape, in, at + F, din, at + F) : y;
 }
 
-/// Runs the operations of mechanisms as the mathematics is written. No formula and no adjoint is
-/// shared with the fast backends.
-class ReferenceMechanisms final : public MechanismOps {
- public:
-  void run(const MechanismOperation& operation) override {
-    std::visit([](const auto& of) { of.in_reference(); }, operation);
-  }
-};
-
 class ReferenceBackend final : public HostBackend {
  public:
   const char* name() const override { return "reference"; }
@@ -216,7 +207,10 @@ class ReferenceBackend final : public HostBackend {
     }
   }
 
-  MechanismOps& mechanisms() override { return mechanisms_; }
+  /// No formula and no adjoint is shared with the fast backends.
+  void run(const MechanismOperation& operation) override {
+    std::visit([](const auto& of) { of.in_reference(); }, operation);
+  }
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     reference_attention_forward(out, saved, a);
@@ -289,9 +283,6 @@ class ReferenceBackend final : public HostBackend {
     }
     if (rounded) convert(rounded, weights);
   }
-
- private:
-  ReferenceMechanisms mechanisms_;
 };
 
 }  // namespace
