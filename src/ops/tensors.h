@@ -27,7 +27,7 @@ struct AttentionShape {
 
 /// A struct of tensors that plans them: plan(shape, P, add) calls add(name, &tensor, dtype, dims).
 template <class X>
-concept Planned = requires(X x) {
+concept PlansTensors = requires(X x) {
   x.plan(AttentionShape(), Dtype::f32,
          [](const char*, Tensor*, Dtype, std::initializer_list<int64_t>) {});
 };
@@ -37,7 +37,7 @@ concept Planned = requires(X x) {
 template <class X, class F>
 void for_tensors(X& x, F&& f) {
   using Struct = std::remove_const_t<X>;
-  if constexpr (Planned<Struct>) {
+  if constexpr (PlansTensors<Struct>) {
     using Member = std::conditional_t<std::is_const_v<X>, const Tensor, Tensor>;
     const auto add = [&f](const char* name, Member* t, Dtype, std::initializer_list<int64_t>) {
       f(name, *t);

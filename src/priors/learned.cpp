@@ -1,4 +1,6 @@
-#include "priors/learned.h"
+// Absolute positions added to the token embedding: a learned table (DAPE, table 2).
+
+#include "priors/prior.h"
 
 namespace bamtrain {
 
