@@ -32,7 +32,8 @@ double entropy_of(const RowWeights& w) {
 
 }  // namespace
 
-void reference_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) {
+void ReferenceAttention::attention_forward(Tensor out, const AttentionSaved& saved,
+                                           const Attention& a) {
   const int64_t T = a.q.shape[1], D = a.q.shape[3], group = a.q.shape[2] / a.k.shape[2];
   clear(out);
   if (saved.live) std::fill_n(saved.live.ptr<int32_t>(), saved.live.size(), 0);
@@ -56,8 +57,8 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
   });
 }
 
-void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
-                                  const AttentionSaved& saved, const Attention& a) {
+void ReferenceAttention::attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                                            const AttentionSaved& saved, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t group = H / a.k.shape[2];
   require(a.past() == 0, "a backward pass over all rows");
@@ -104,7 +105,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
   }
 }
 
-void reference_attention_entropy(Tensor entropy, const Attention& a) {
+void ReferenceAttention::attention_entropy(Tensor entropy, const Attention& a) {
   require(!a.scale.t, "logits without a scale");
   Attention softmax = a;
   softmax.normalizer = {};
@@ -113,7 +114,8 @@ void reference_attention_entropy(Tensor entropy, const Attention& a) {
   });
 }
 
-void reference_attention_statistics(Tensor entropy, Tensor nonzero_keys, const Attention& a) {
+void ReferenceAttention::attention_statistics(Tensor entropy, Tensor nonzero_keys,
+                                              const AttentionSaved&, const Attention& a) {
   require(a.past() == 0, "all rows");
   for_rows(a, [&](const AttentionRow& row, const std::vector<double>& z, int64_t at) {
     const RowWeights w = reference_weights(a, row.h, z);

@@ -8,7 +8,6 @@
 
 #include "core/clip_factor.h"
 #include "core/ignore_index.h"
-#include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
 #include "ops/reference/autodiff.h"
@@ -43,7 +42,7 @@ Var activation(MlpKind kind, const Tensor& in, int64_t n, int64_t F, Tape* tape 
   return is_gated(kind) ? y * element(tape, in, at + F, din, at + F) : y;
 }
 
-class ReferenceBackend final : public HostBackend {
+class ReferenceBackend final : public ReferenceAttention {
  public:
   const char* name() const override { return "reference"; }
   Dtype parameter_dtype() const override { return Dtype::f64; }
@@ -210,21 +209,6 @@ class ReferenceBackend final : public HostBackend {
   /// No formula and no adjoint is shared with the fast backends.
   void run(const MechanismOperation& operation) override {
     std::visit([](const auto& of) { of.in_reference(); }, operation);
-  }
-
-  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
-    reference_attention_forward(out, saved, a);
-  }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
-                          const AttentionSaved& saved, const Attention& a) override {
-    reference_attention_backward(g, dout, out, saved, a);
-  }
-  void attention_entropy(Tensor entropy, const Attention& a) override {
-    reference_attention_entropy(entropy, a);
-  }
-  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved&,
-                            const Attention& a) override {
-    reference_attention_statistics(entropy, nonzero_keys, a);
   }
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
