@@ -26,7 +26,7 @@ struct Limits {
   double bandwidth = 0;  // bytes/s of a copy, read and written
 };
 
-class ProfiledBackend final : public Backend, private MechanismOps {
+class ProfiledBackend final : public Backend {
  public:
   explicit ProfiledBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
@@ -65,7 +65,6 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override;
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override;
   void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override;
-  MechanismOps& mechanisms() override { return *this; }
   void run(const MechanismOperation& operation) override;
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override;
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,

@@ -177,7 +177,7 @@ void AttentionWorkload::fill(const FireBias& bias) {
     positions.tensor().ptr<int32_t>()[i] = static_cast<int32_t>(i % shape_.T);
   }
   positions.upload();
-  backend_.mechanisms().run(FireForward{bias.tables, fire_theta_, static_cast<double>(shape_.T)});
+  backend_.run(FireForward{bias.tables, fire_theta_, static_cast<double>(shape_.T)});
 }
 
 namespace {

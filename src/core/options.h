@@ -51,6 +51,16 @@ struct OptionSpec {
   }
 };
 
+/// A whole number whose 0, the default, means `of_length` (OptionSpec).
+inline OptionSpec length_option(const std::string& name, const std::string& description,
+                                double (*of_length)(const Options&, int64_t T, int64_t window),
+                                bool of_source_length = false) {
+  OptionSpec o = {name, description, 0.0, {}, 0.0, 1e9, true};
+  o.of_length = of_length;
+  o.of_source_length = of_source_length;
+  return o;
+}
+
 /// The option values of a mechanism by name.
 class Options {
  public:

@@ -32,11 +32,11 @@ struct WeighedRow {
   const AttentionRow& row;
   const RowWeights& weights;
 
-  const std::vector<double>& values(std::vector<float> AttentionValues::*member) const {
-    if (member == &AttentionValues::scores) return row.s;
-    if (member == &AttentionValues::prior) return row.B;
-    if (member == &AttentionValues::bias) return row.b;
-    if (member == &AttentionValues::logits) return row.z;
+  std::vector<double> values(std::vector<float> AttentionValues::*member) const {
+    if (member == &AttentionValues::scores) return values_of(row.s);
+    if (member == &AttentionValues::prior) return values_of(row.B);
+    if (member == &AttentionValues::bias) return values_of(row.b);
+    if (member == &AttentionValues::logits) return values_of(row.z);
     return weights.p;
   }
 };
@@ -96,11 +96,11 @@ class Viewer {
       view_.keys[static_cast<size_t>(i)] = heads[0].last - heads[0].first + 1;
       for (int64_t h = 0; h < H; ++h) {
         const AttentionRow& row = heads[static_cast<size_t>(h)];
-        const RowWeights weights = reference_weights(a_, h, row.z);
+        const RowWeights weights = reference_weights(a_, h, values_of(row.z));
         const WeighedRow weighed = {row, weights};
         size_t n = 0;
         for_maps(bias_, static_cast<bool>(a_.mix), [&](auto member) {
-          const std::vector<double>& values = weighed.values(member);
+          const std::vector<double> values = weighed.values(member);
           std::vector<double>& sum = sums[n++];
           for (int64_t j = row.first; j <= row.last; ++j) {
             const double x = values[static_cast<size_t>(j - row.first)];
@@ -147,7 +147,7 @@ class Viewer {
     }
     view_.nonzero_keys[at] = static_cast<double>(of.weights.nonzero_keys);
     view_.centroid[at] = total > 0 ? moment / total : kNone;
-    if (!view_.scale.empty()) view_.scale[at] = of.row.t;
+    if (!view_.scale.empty()) view_.scale[at] = of.row.t.x;
   }
 
   bool checked(int64_t i) const {

@@ -43,7 +43,7 @@ class FirePart final : public MechanismPart {
     master_weights_ = master_weights;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.mechanisms().run(
+      from_.backend.run(
           FireForward{tables(l), parameters_.theta(l, master_weights), threshold(l), slope(l)});
     }
   }
@@ -60,7 +60,7 @@ class FirePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
-    from_.backend.mechanisms().run(FireBackward{
+    from_.backend.run(FireBackward{
         parameters_.dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias), rows.positions,
         parameters_.theta(layer, master_weights_), threshold(layer), slope(layer)});
   }

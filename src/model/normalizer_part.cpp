@@ -30,8 +30,7 @@ class NormalizerPart final : public MechanismPart {
   void refresh(const Tensor& master_weights) override {
     master_weights_ = master_weights;
     for (int64_t l = 0; form_.learned && l < from_.config.layers; ++l) {
-      from_.backend.mechanisms().run(
-          AlphaForward{alphas(l), parameters_.theta(l, master_weights)[0]});
+      from_.backend.run(AlphaForward{alphas(l), parameters_.theta(l, master_weights)[0]});
     }
   }
 
@@ -44,8 +43,8 @@ class NormalizerPart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
     if (!g.dalpha) return;
-    from_.backend.mechanisms().run(AlphaBackward{parameters_.dtheta(layer, gradients)[0], g.dalpha,
-                                                 parameters_.theta(layer, master_weights_)[0]});
+    from_.backend.run(AlphaBackward{parameters_.dtheta(layer, gradients)[0], g.dalpha,
+                                    parameters_.theta(layer, master_weights_)[0]});
   }
 
  private:

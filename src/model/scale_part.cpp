@@ -74,11 +74,10 @@ class ScalePart final : public MechanismPart {
     const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
     if (info_.is<AdaptiveKind>()) {
-      backend.mechanisms().run(GatedRowsBackward{dgates, dtheta, g.dscale, rows.gates, a.first_key,
-                                                 gated(layer), theta, a.last_key});
+      backend.run(GatedRowsBackward{dgates, dtheta, g.dscale, rows.gates, a.first_key, gated(layer),
+                                    theta, a.last_key});
     } else {
-      backend.mechanisms().run(
-          ScaleBackward{dtheta, g.dscale, a.first_key, use(layer), theta, a.last_key});
+      backend.run(ScaleBackward{dtheta, g.dscale, a.first_key, use(layer), theta, a.last_key});
     }
   }
 
@@ -86,15 +85,14 @@ class ScalePart final : public MechanismPart {
   void form(int64_t layer, const Tensor& t, const Attention& a, const Tensor& gates) {
     Backend& backend = from_.backend;
     if (info_.is<LengthKind>()) {
-      backend.mechanisms().run(ScaleForward{t, a.first_key, use(layer),
-                                            parameters_.theta(layer, master_weights_), a.last_key});
+      backend.run(ScaleForward{t, a.first_key, use(layer),
+                               parameters_.theta(layer, master_weights_), a.last_key});
     } else if (info_.is<AdaptiveKind>()) {
-      backend.mechanisms().run(GatedRowsForward{t, gates, a.first_key, gated(layer),
-                                                parameters_.theta(layer, master_weights_),
-                                                a.last_key});
+      backend.run(GatedRowsForward{t, gates, a.first_key, gated(layer),
+                                   parameters_.theta(layer, master_weights_), a.last_key});
     } else {
       backend.attention_entropy(t, a);
-      backend.mechanisms().run(EntropyScale{t, t, use(layer).first_head});
+      backend.run(EntropyScale{t, t, use(layer).first_head});
     }
   }
   ScaleUse use(int64_t layer) const {

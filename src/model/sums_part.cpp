@@ -59,9 +59,8 @@ class SumsPart final : public MechanismPart {
     const Tensor& of_layer = sums_of(layer);
     const Tensor sums = remembers_ ? of_layer.slice(0, 0, B).slice(2, 0, past + T)
                                    : Tensor(of_layer.data, of_layer.dtype, {B, H, T});
-    from_.backend.mechanisms().run(SumsForward{sums.slice(2, past, T), rows.gates,
-                                               bias(layer, master_weights_),
-                                               past > 0 ? sums.slice(2, past - 1, 1) : Tensor()});
+    from_.backend.run(SumsForward{sums.slice(2, past, T), rows.gates, bias(layer, master_weights_),
+                                  past > 0 ? sums.slice(2, past - 1, 1) : Tensor()});
     a.bias = TokenBias{sums, biases_[l]};
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const override {
@@ -72,9 +71,9 @@ class SumsPart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor& dgates, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
-    from_.backend.mechanisms().run(SumsBackward{dgates, bias(layer, gradients),
-                                                std::get<TokenBiasGradients>(g.bias).dnumbers,
-                                                rows.gates, bias(layer, master_weights_)});
+    from_.backend.run(SumsBackward{dgates, bias(layer, gradients),
+                                   std::get<TokenBiasGradients>(g.bias).dnumbers, rows.gates,
+                                   bias(layer, master_weights_)});
   }
 
  private:

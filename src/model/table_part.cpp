@@ -45,8 +45,7 @@ class TablePart final : public MechanismPart {
     master_weights_ = master_weights;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.mechanisms().run(
-          TableForward{table(l), use(l), parameters_.theta(l, master_weights)});
+      from_.backend.run(TableForward{table(l), use(l), parameters_.theta(l, master_weights)});
     }
   }
 
@@ -85,9 +84,9 @@ class TablePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer) || !parameters_.any(layer)) return;
-    from_.backend.mechanisms().run(TableBackward{
-        parameters_.dtheta(layer, gradients), std::get<TableBiasGradients>(g.bias).dtable,
-        use(layer), parameters_.theta(layer, master_weights_)});
+    from_.backend.run(TableBackward{parameters_.dtheta(layer, gradients),
+                                    std::get<TableBiasGradients>(g.bias).dtable, use(layer),
+                                    parameters_.theta(layer, master_weights_)});
   }
 
  private:

@@ -14,11 +14,13 @@ MemorySource& HostBackend::memory() { return host_memory(); }
 
 void HostBackend::synchronize() {}
 
-MechanismOps& HostBackend::mechanisms() { return mechanisms_; }
+void HostBackend::run(const MechanismOperation& operation) {
+  std::visit([this](const auto& of) { of.on_host(scratch_); }, operation);
+}
 
 std::unique_ptr<PeerLink> HostBackend::connect(const Peers&) { return nullptr; }
 
-void HostBackend::plan(Arena& arena, const WorkspaceShape& w) { mechanisms_.plan(arena, w); }
+void HostBackend::plan(Arena& arena, const WorkspaceShape& w) { scratch_.plan(arena, w); }
 
 void HostBackend::upload(Tensor dst, const void* src) {
   require(dst.contiguous(), "a contiguous tensor to upload to");

@@ -1,8 +1,8 @@
 #pragma once
-// What backends in host memory share: memory, transfers, and the CPU backend's mechanisms. The
-// reference backend has its own mechanisms.
+// What backends in host memory share: memory, transfers, and the operations of mechanisms of the
+// CPU backend. The reference backend has its own.
 
-#include "ops/host_mechanisms.h"
+#include "ops/host_scratch.h"
 #include "ops/ops.h"
 
 namespace bamtrain {
@@ -23,10 +23,10 @@ class HostBackend : public Backend {
   /// In index order.
   void sum(Tensor total, Tensor x) override;
 
-  MechanismOps& mechanisms() override;
+  void run(const MechanismOperation& operation) override;
 
  private:
-  HostMechanisms mechanisms_;
+  HostScratch scratch_;
 };
 
 }  // namespace bamtrain

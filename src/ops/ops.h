@@ -24,7 +24,6 @@
 #include "core/tensor.h"
 #include "ops/attention.h"
 #include "ops/attention_form.h"
-#include "ops/mechanism_ops.h"
 
 namespace bamtrain {
 
@@ -162,8 +161,9 @@ class Backend {
   /// (the adjoint).
   virtual void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) = 0;
 
-  /// The operations of priors, scales and normalizers; they live as long as the backend.
-  virtual MechanismOps& mechanisms() = 0;
+  /// Runs an operation of a prior, a scale or a normalizer: from parameters and gates to what
+  /// attention reads, or its adjoint.
+  virtual void run(const MechanismOperation& operation) = 0;
 
   // --- attention --------------------------------------------------------------------------------
 

@@ -6,19 +6,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <type_traits>
 
 #include "core/tensor.h"
 
 namespace bamtrain {
-
-/// Calls f(name, tensor) for every tensor of a struct of tensors, empty or not, in member order.
-/// For an operation: f(name, use, tensor).
-template <class X, class F>
-void for_tensors(X& x, F&& f) {
-  std::remove_const_t<X>::each(x, f);
-}
 
 /// The shape of an attention call: T queries, and past + T keys.
 struct AttentionShape {
@@ -31,8 +25,32 @@ struct AttentionShape {
   int64_t distances() const { return causal ? past + T : 2 * T - 1; }
 };
 
-/// How an operation uses a tensor; updated: the operation adds to it.
-enum class TensorUse { read, written, updated };
+/// A struct of tensors that plans them: plan(shape, P, add) calls add(name, &tensor, dtype, dims).
+template <class X>
+concept PlansTensors = requires(X x) {
+  x.plan(AttentionShape(), Dtype::f32,
+         [](const char*, Tensor*, Dtype, std::initializer_list<int64_t>) {});
+};
+
+/// Calls f(name, tensor) for every tensor of a struct of tensors, empty or not, in member order.
+/// For an operation: f(name, use, tensor).
+template <class X, class F>
+void for_tensors(X& x, F&& f) {
+  using Struct = std::remove_const_t<X>;
+  if constexpr (PlansTensors<Struct>) {
+    using Member = std::conditional_t<std::is_const_v<X>, const Tensor, Tensor>;
+    const auto add = [&f](const char* name, Member* t, Dtype, std::initializer_list<int64_t>) {
+      f(name, *t);
+    };
+    const_cast<Struct&>(x).plan(AttentionShape(), Dtype::f32, add);  // only `add` could change x
+  } else {
+    Struct::each(x, f);
+  }
+}
+
+/// How an operation uses a tensor. updated: the operation adds to it. replaced: written or left
+/// unchanged, and not read. counted: written; numbers of elements on one side of a bound.
+enum class TensorUse { read, written, updated, replaced, counted };
 
 /// A mechanism's parameters, or their gradients.
 class TensorList {

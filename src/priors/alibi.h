@@ -37,6 +37,4 @@ struct Alibi {
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}  // nothing is trained
 };
 
-PriorInfo alibi_prior();
-
 }  // namespace bamtrain

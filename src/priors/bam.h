@@ -51,6 +51,4 @@ struct Bam {
   }
 };
 
-PriorInfo bam_prior();
-
 }  // namespace bamtrain

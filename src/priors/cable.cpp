@@ -1,6 +1,9 @@
-#include "priors/cable.h"
+// Cable and KCable: the bias is a function of S_j - S_i, where S is the running sum of
+// softplus(W x + w0) per head (priors/softplus.h).
 
 #include <cmath>
+
+#include "priors/prior.h"
 
 namespace bamtrain {
 

@@ -1,4 +1,6 @@
-#include "priors/cope.h"
+// CoPE, contextual position encoding (Golovneva et al. 2024): the bias of ops/mechanisms/cope.h.
+
+#include "priors/prior.h"
 
 namespace bamtrain {
 

@@ -10,23 +10,16 @@ PriorInfo fire_prior() {
   p.formula =
       "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f an MLP with 32 hidden "
       "ReLUs. Softmax ignores its output bias b2, which drifts with rounding in its gradient";
-  p.options = {{"threshold_length",
-                "L0; 0: that of init_from, else the training length",
-                0.0,
-                {},
-                0.0,
-                1e9,
-                true,
-                {},
-                {},
-                [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }},
-               {"negative_slope",
-                "slope of hidden units below 0; 0: ReLU; DAPE's published code: 0.01",
-                0.0,
-                {},
-                0.0,
-                1.0},
-               decay_option("c, m, w1 and w2, not on b1 and b2", true, false)};
+  p.options = {
+      length_option("threshold_length", "L0; 0: that of init_from, else the training length",
+                    [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }),
+      {"negative_slope",
+       "slope of hidden units below 0; 0: ReLU; DAPE's published code: 0.01",
+       0.0,
+       {},
+       0.0,
+       1.0},
+      decay_option("c, m, w1 and w2, not on b1 and b2", true, false)};
   p.parameters = [](const Options& o, const ModelShape& s) {
     constexpr int64_t F = kFireHidden;
     MechanismParameters out = {{"c", {1}, true, false, "0.1"},

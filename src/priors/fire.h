@@ -16,8 +16,6 @@
 
 namespace bamtrain {
 
-struct PriorInfo;
-
 constexpr int kFireHidden = 32, kFireSegments = kFireHidden + 1;
 constexpr double kFireEpsilon = 1e-6;
 
@@ -161,7 +159,5 @@ BAMTRAIN_HD inline int32_t fire_end(const FireParameters& p, double kink, double
   const double d = ceil(expm1(kink * N) / fabs(p.c));
   return static_cast<int32_t>(d < static_cast<double>(T) ? d : static_cast<double>(T));
 }
-
-PriorInfo fire_prior();
 
 }  // namespace bamtrain

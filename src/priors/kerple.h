@@ -45,6 +45,4 @@ struct Kerple {
   }
 };
 
-PriorInfo kerple_prior();
-
 }  // namespace bamtrain

@@ -1,4 +1,6 @@
-#include "priors/learned.h"
+// Absolute positions added to the token embedding: a learned table (DAPE, table 2).
+
+#include "priors/prior.h"
 
 namespace bamtrain {
 
@@ -6,19 +8,12 @@ PriorInfo learned_prior() {
   PriorInfo p;
   p.name = "learned";
   p.formula = "embedding += P[position]";
-  p.options = {
-      {"positions",
-       "rows of the table; 0: those of init_from, else the training length, or randomized_length",
-       0.0,
-       {},
-       0.0,
-       1e9,
-       true,
-       {},
-       {},
-       [](const Options& o, int64_t T, int64_t) {
-         return o.flag("randomized") ? 0.0 : static_cast<double>(T);
-       }}};
+  p.options = {length_option(
+      "positions",
+      "rows of the table; 0: those of init_from, else the training length, or randomized_length",
+      [](const Options& o, int64_t T, int64_t) {
+        return o.flag("randomized") ? 0.0 : static_cast<double>(T);
+      })};
   p.randomized = Randomized::positions;
   add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {

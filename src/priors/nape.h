@@ -32,6 +32,4 @@ struct Nape {
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}  // nothing is trained
 };
 
-PriorInfo nape_prior();
-
 }  // namespace bamtrain

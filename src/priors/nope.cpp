@@ -1,4 +1,6 @@
-#include "priors/nope.h"
+// No prior.
+
+#include "priors/prior.h"
 
 namespace bamtrain {
 

@@ -13,21 +13,14 @@ void add_randomized_options(std::vector<OptionSpec>* options, Randomized what) {
                    "randomized_length. It is redrawn for every step and layer, the same for all "
                    "sequences",
        false});
-  options->push_back({"randomized_length",
-                      std::string(positions ? "positions" : "distances") +
-                          " that training draws from" +
-                          (positions ? " and an evaluation may reach" : "") +
-                          "; 0: that of init_from, else four times {model.sequence_length}",
-                      0.0,
-                      {},
-                      0.0,
-                      1e9,
-                      true,
-                      {},
-                      {},
-                      [](const Options& o, int64_t T, int64_t) {
-                        return o.flag("randomized") ? 4 * static_cast<double>(T) : 0;
-                      }});
+  options->push_back(length_option(
+      "randomized_length",
+      std::string(positions ? "positions" : "distances") + " that training draws from" +
+          (positions ? " and an evaluation may reach" : "") +
+          "; 0: that of init_from, else four times {model.sequence_length}",
+      [](const Options& o, int64_t T, int64_t) {
+        return o.flag("randomized") ? 4 * static_cast<double>(T) : 0;
+      }));
   if (positions) {
     options->push_back({"randomized_draw",
                         "sequence: redrawn for every sequence, the same in all layers; step: "

@@ -1,19 +1,5 @@
 #include "priors/registry.h"
 
-#include "priors/alibi.h"
-#include "priors/bam.h"
-#include "priors/cable.h"
-#include "priors/cope.h"
-#include "priors/fire.h"
-#include "priors/kerple.h"
-#include "priors/learned.h"
-#include "priors/nape.h"
-#include "priors/nope.h"
-#include "priors/rope.h"
-#include "priors/sinusoidal.h"
-#include "priors/t5.h"
-#include "priors/transformer_xl.h"
-
 namespace bamtrain {
 
 const std::vector<PriorInfo>& all_priors() {

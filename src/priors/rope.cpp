@@ -39,37 +39,31 @@ PriorInfo rope_prior() {
   PriorInfo p;
   p.name = "rope";
   p.formula = "q, k rotated by position * theta^(-2c/D), half-split pairs";
-  p.options = {{"theta",
-                "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
-                10000.0,
-                {},
-                1.0,
-                1e12,
-                false,
-                500000.0},
-               {"scaling",
-                "frequency scaling for lengths beyond {model.sequence_length}: linear (position "
-                "interpolation), ntk, yarn (with its attention temperature), llama3",
-                std::string("none"),
-                {"none", "linear", "ntk", "yarn", "llama3"}},
-               {"factor",
-                "factor by which scaling extends the length; above 1 with scaling",
-                1.0,
-                {},
-                1.0,
-                1e6},
-               {"original_length",
-                "training length before scaling, in which yarn and llama3 count rotations; 0: that "
-                "of init_from, else {model.sequence_length}",
-                0.0,
-                {},
-                0.0,
-                1e9,
-                true,
-                {},
-                {},
-                [](const Options& o, int64_t T, int64_t) { return rope_original_length(o, T); },
-                true}};
+  p.options = {
+      {"theta",
+       "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
+       10000.0,
+       {},
+       1.0,
+       1e12,
+       false,
+       500000.0},
+      {"scaling",
+       "frequency scaling for lengths beyond {model.sequence_length}: linear (position "
+       "interpolation), ntk, yarn (with its attention temperature), llama3",
+       std::string("none"),
+       {"none", "linear", "ntk", "yarn", "llama3"}},
+      {"factor",
+       "factor by which scaling extends the length; above 1 with scaling",
+       1.0,
+       {},
+       1.0,
+       1e6},
+      length_option(
+          "original_length",
+          "training length before scaling, in which yarn and llama3 count rotations; 0: that "
+          "of init_from, else {model.sequence_length}",
+          [](const Options& o, int64_t T, int64_t) { return rope_original_length(o, T); }, true)};
   p.randomized = Randomized::positions;
   add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
@@ -113,20 +107,13 @@ PriorInfo rope_local_prior() {
   PriorInfo p = rope_prior();
   p.name = "rope_local";
   p.formula += ", with a sliding window";
-  p.options.push_back(
-      {"window",
-       "in layers with this prior, a key is visible iff i - j < window. 0: {model.window}; if that "
-       "is 0, the window of init_from, else {model.sequence_length} + 1",
-       0.0,
-       {},
-       0.0,
-       1e9,
-       true,
-       {},
-       {},
-       [](const Options&, int64_t T, int64_t all) {
-         return static_cast<double>(all > 0 ? all : T + 1);
-       }});
+  p.options.push_back(length_option(
+      "window",
+      "in layers with this prior, a key is visible iff i - j < window. 0: {model.window}; if that "
+      "is 0, the window of init_from, else {model.sequence_length} + 1",
+      [](const Options&, int64_t T, int64_t all) {
+        return static_cast<double>(all > 0 ? all : T + 1);
+      }));
   p.window = [](const Options& o, int64_t T, int64_t all) {
     const auto own = static_cast<int64_t>(o.number("window"));
     return own > 0 ? own : all > 0 ? all : T + 1;

@@ -19,7 +19,6 @@
 namespace bamtrain {
 
 class Options;
-struct PriorInfo;
 
 /// Angle per unit of position of pair c of D/2.
 BAMTRAIN_HD inline double rope_inverse_frequency(double theta, int64_t c, int64_t D) {
@@ -85,8 +84,5 @@ template <class Real>
 BAMTRAIN_HD inline void rope_rotate_adjoint(Real& da, Real& db, Real cosine, Real sine) {
   rope_rotate(da, db, cosine, -sine);
 }
-
-PriorInfo rope_prior();
-PriorInfo rope_local_prior();  // rope in a window
 
 }  // namespace bamtrain

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "priors/prior.h"
+
 namespace bamtrain {
 
 double sinusoidal_embedding(bool paired, int64_t position, int64_t c, int64_t C) {

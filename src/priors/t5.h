@@ -40,6 +40,4 @@ struct T5 {
   }
 };
 
-PriorInfo t5_prior();
-
 }  // namespace bamtrain

@@ -1,7 +1,10 @@
-#include "priors/transformer_xl.h"
+// Transformer-XL's relative positions (Dai et al. 2019; DAPE, appendix F): b = (<q + w, r_d> +
+// <u, k>) / sqrt(D), where r_d is the head's part of w_r sinusoid(d). Distances are exact integers
+// of any size. For the attention side see ops/mechanisms/transformer_xl.h.
 
 #include <cmath>
 
+#include "priors/prior.h"
 #include "priors/sinusoidal.h"
 
 namespace bamtrain {

@@ -32,6 +32,4 @@ struct Adaptive {
   }
 };
 
-ScaleInfo adaptive_scale();
-
 }  // namespace bamtrain

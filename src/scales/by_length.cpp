@@ -16,18 +16,10 @@ ScaleInfo by_length_scale() {
   ScaleInfo s;
   s.name = "by_length";
   s.formula = "t_i = t[h][n_i - 1], learned";
-  s.options = {{"lengths",
-                "entries per head; 0: those of init_from, else the training length",
-                0.0,
-                {},
-                0.0,
-                1e9,
-                true,
-                {},
-                {},
-                [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }},
-               scale_bias_option("false"),
-               decay_option("t", false)};
+  s.options = {
+      length_option("lengths", "entries per head; 0: those of init_from, else the training length",
+                    [](const Options&, int64_t T, int64_t) { return static_cast<double>(T); }),
+      scale_bias_option("false"), decay_option("t", false)};
   s.parameters = [](const Options& o, const ModelShape& shape) {
     const int64_t lengths = lengths_of(o, shape);
     if (lengths < shape.sequence_length) {

@@ -24,6 +24,4 @@ struct ByLengthScale {
   }
 };
 
-ScaleInfo by_length_scale();
-
 }  // namespace bamtrain

@@ -17,6 +17,4 @@ struct ConstantScale {
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}
 };
 
-ScaleInfo constant_scale();
-
 }  // namespace bamtrain

@@ -15,6 +15,4 @@ BAMTRAIN_HD inline double entropy_scale_of(double H) {
   return t > 1 ? t : 1;
 }
 
-ScaleInfo entropy_scale();
-
 }  // namespace bamtrain

@@ -1,4 +1,4 @@
-#include "scales/none.h"
+#include "scales/scale.h"
 
 namespace bamtrain {
 

@@ -1,13 +1,5 @@
 #include "scales/registry.h"
 
-#include "scales/adaptive.h"
-#include "scales/by_length.h"
-#include "scales/constant.h"
-#include "scales/entropy.h"
-#include "scales/none.h"
-#include "scales/sentmax.h"
-#include "scales/ssmax.h"
-
 namespace bamtrain {
 
 const std::vector<ScaleInfo>& all_scales() {

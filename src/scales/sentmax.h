@@ -26,6 +26,4 @@ struct Sentmax {
   }
 };
 
-ScaleInfo sentmax_scale();
-
 }  // namespace bamtrain

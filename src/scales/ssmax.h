@@ -25,6 +25,4 @@ struct Ssmax {
   }
 };
 
-ScaleInfo ssmax_scale();
-
 }  // namespace bamtrain

@@ -54,8 +54,8 @@ Arrays alphas(Machine& m, int64_t B, int64_t T) {
   const Memory theta = m.memory(random_values(P, {3}, "theta")),
                of_rows = m.memory(random_values(P, {B, 3, T}, "dalpha"));
   const Memory alphas = m.unwritten(P, {3}), dtheta = m.zeros(P, {3});
-  m.backend().mechanisms().run(AlphaForward{alphas.tensor(), theta.tensor()});
-  m.backend().mechanisms().run(AlphaBackward{dtheta.tensor(), of_rows.tensor(), theta.tensor()});
+  m.backend().run(AlphaForward{alphas.tensor(), theta.tensor()});
+  m.backend().run(AlphaBackward{dtheta.tensor(), of_rows.tensor(), theta.tensor()});
   return {{"alphas", read(alphas.tensor(), P)}, {"dtheta", read(dtheta.tensor(), P)}};
 }
 

@@ -11,7 +11,7 @@
 #include "core/rng.h"
 #include "normalizers/registry.h"
 #include "ops/attention_call.h"
-#include "ops/reference/place.h"
+#include "ops/reference/attention_row.h"
 #include "priors/fire.h"
 #include "roles.h"
 
@@ -376,38 +376,23 @@ void add_gradients(Arrays& out, const FireBiasGradients& g) {
 }  // namespace
 
 namespace {
-/// The mix network's inputs at every (i, j) of each sequence, concatenated.
+/// The mix network's inputs at every visible (i, j) of each sequence, concatenated.
 std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
   Machine m(Dtype::f64);
   const Loaded call(m, c, in);
-  const Attention& a = call.x.a;
+  Attention a = call.x.a;
+  a.mix = {};
   const bool scores = *c.mix != MixForm::bias_only, sums = *c.mix == MixForm::add_residual;
-  std::vector<double> all, x, bias;
-  for (int64_t n = 0; n < c.B * c.T * c.T; ++n) {
-    const int64_t b = n / (c.T * c.T), i = n / c.T % c.T, j = n % c.T;
-    if (c.causal && j > i) continue;
-    x.clear();
-    bias.clear();
-    for (int64_t h = 0; h < c.H; ++h) {
-      const double* q = &a.q.ptr<double>()[b * a.q.stride[0] + i * a.q.stride[1] + h * c.D];
-      const double* k =
-          &a.k.ptr<double>()[b * a.k.stride[0] + j * a.k.stride[1] + h / (c.H / c.K) * c.D];
-      double s = 0;
-      for (int64_t d = 0; d < c.D; ++d) s += q[d] * k[d];
-      x.push_back(s / a.content_divisor<double>());
-      bias.push_back(std::visit(
-          [&](const auto& of) {
-            LogitPlace p = {b, h, i, j, 0, c.H, c.T, c.D, q, k, 0, nullptr};
-            p.causal = c.causal;
-            return of.in_reference(p);
-          },
-          a.bias));
+  std::vector<double> all;
+  for (int64_t n = 0; n < c.B * c.T; ++n) {
+    const std::vector<AttentionRow> heads = reference_rows(a, n / c.T, n % c.T);
+    for (size_t j = 0; j < heads[0].s.size(); ++j) {
+      if (scores) {
+        for (const AttentionRow& row : heads) all.push_back(row.s[j].x + (sums ? row.B[j].x : 0));
+      }
+      if (sums) continue;
+      for (const AttentionRow& row : heads) all.push_back(row.B[j].x);
     }
-    for (int64_t h = 0; sums && h < c.H; ++h) {
-      x[static_cast<size_t>(h)] += bias[static_cast<size_t>(h)];
-    }
-    if (scores) all.insert(all.end(), x.begin(), x.end());
-    if (!sums) all.insert(all.end(), bias.begin(), bias.end());
   }
   return all;
 }

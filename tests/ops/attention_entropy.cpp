@@ -257,13 +257,13 @@ TEST_CASE("scales from entropies are the polynomial, 1 where it is less or the e
     Values v{Role::parameter, {2, 2, 8}, {}};
     for (int n = 0; n < 4; ++n) v.x.insert(v.x.end(), H.begin(), H.end());
     const Memory entropy = m.memory(v), scale = m.unwritten(Role::parameter, {2, 2, 8});
-    m.backend().mechanisms().run(EntropyScale{scale.tensor(), entropy.tensor(), 1});
+    m.backend().run(EntropyScale{scale.tensor(), entropy.tensor(), 1});
     const std::vector<double> found = read(scale.tensor(), Role::parameter).x;
     for (size_t e = 0; e < found.size(); ++e) {
       const double expected = e / 8 % 2 == 0 ? 1 : truth[e % 8];
       CHECK(std::abs(found[e] - expected) <= 2 * kF32 * expected);
     }
-    m.backend().mechanisms().run(EntropyScale{entropy.tensor(), entropy.tensor(), 1});  // in place
+    m.backend().run(EntropyScale{entropy.tensor(), entropy.tensor(), 1});  // in place
     check_equal(read(entropy.tensor(), Role::parameter).x, found);
   }
 }

@@ -265,7 +265,7 @@ Operation running_sums(const SumsCase& c) {
       before = all.tensor().slice(2, c.past - 1, 1);
       fill(before, in.at("before"));
     }
-    m.backend().mechanisms().run(SumsForward{sums, gates, bias.tensor(), before});
+    m.backend().run(SumsForward{sums, gates, bias.tensor(), before});
     return Arrays{{"sums", read(sums, Role::wide)}};
   };
   if (c.past > 0) {
@@ -283,8 +283,7 @@ Operation running_sums(const SumsCase& c) {
     const Memory dwide = m.unwritten(A, {c.B, c.T, c.H + 3});
     const Tensor dgates = dwide.tensor().slice(2, 0, c.H);
     const Memory dbias = m.memory(constant_values(P, {c.H}, existing));
-    m.backend().mechanisms().run(
-        SumsBackward{dgates, dbias.tensor(), dsums.tensor(), gates, bias.tensor()});
+    m.backend().run(SumsBackward{dgates, dbias.tensor(), dsums.tensor(), gates, bias.tensor()});
     return Arrays{{"gates", read(dgates, A)}, {"bias", read(dbias.tensor(), P)}};
   };
   return op;
@@ -325,8 +324,7 @@ Operation adaptive_scale(const AdaptiveCase& c) {
     fill(gates, in.at("gates"));
     const std::vector<Memory> bias = biases(m, in);
     const Memory scale = m.unwritten(P, {c.B, c.H, c.T});
-    m.backend().mechanisms().run(
-        GatedRowsForward{scale.tensor(), gates, keys.tensor(), use, tensors(bias)});
+    m.backend().run(GatedRowsForward{scale.tensor(), gates, keys.tensor(), use, tensors(bias)});
     return Arrays{{"scale", read(scale.tensor(), P)}};
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
@@ -341,8 +339,8 @@ Operation adaptive_scale(const AdaptiveCase& c) {
     const Memory dwide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3});
     const Tensor dgates = dwide.tensor().slice(2, 2, 2 * c.H);
     const Memory dscale = m.memory(cotangents.at("scale"));
-    m.backend().mechanisms().run(GatedRowsBackward{dgates, tensors(dbias), dscale.tensor(), gates,
-                                                   keys.tensor(), use, tensors(bias)});
+    m.backend().run(GatedRowsBackward{dgates, tensors(dbias), dscale.tensor(), gates, keys.tensor(),
+                                      use, tensors(bias)});
     Arrays out{{"gates", read(dgates, A)}};
     if (c.bias) {
       out["beta_bias"] = read(dbias[0].tensor(), P);

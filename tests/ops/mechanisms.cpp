@@ -147,13 +147,13 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     const Tensor table = keep(m.unwritten(P, {kH, distances}));
     a.bias = TableBias{table};
     g.bias = TableBiasGradients{keep(m.unwritten(P, {kH, distances}))};
-    backend.mechanisms().run(TableForward{table, use, prior.theta});
+    backend.run(TableForward{table, use, prior.theta});
   }
   if (const auto* const of_sums = of.prior.as<SumsFamily>()) {
     const Tensor sums = of_rows(Role::wide);
     a.bias = TokenBias{sums, of_sums->bias};
     g.bias = TokenBiasGradients{of_rows(P)};
-    backend.mechanisms().run(SumsForward{sums, prior.gates, prior.theta.at(0)});
+    backend.run(SumsForward{sums, prior.gates, prior.theta.at(0)});
   }
   double L0 = 0, slope = 0;
   if (const auto* const fire = of.prior.as<FireFamily>()) {
@@ -169,7 +169,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     a.bias = FireBias{tables, keep(m.memory(positions))};
     const Tensor dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
-    backend.mechanisms().run(FireForward{tables, prior.theta, L0, slope});
+    backend.run(FireForward{tables, prior.theta, L0, slope});
   }
   Tensor sinusoids;
   if (const auto* const relative = of.prior.as<TransformerXlFamily>()) {
@@ -196,26 +196,26 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   if (!of.scale.is<std::monostate>()) {
     a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
-    scale.gates ? backend.mechanisms().run(GatedRowsForward{a.scale.t, scale.gates, a.first_key,
-                                                            gated, scale.theta, a.last_key})
-                : backend.mechanisms().run(
-                      ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta, a.last_key});
+    scale.gates
+        ? backend.run(
+              GatedRowsForward{a.scale.t, scale.gates, a.first_key, gated, scale.theta, a.last_key})
+        : backend.run(ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta, a.last_key});
   }
 
   const Tensor out = keep(m.unwritten(A, {1, T, kH, kD})), lse = of_rows(P);
   backend.attention_forward(out, {lse}, a);
   backend.attention_backward(g, of_tokens("dout"), out, {lse}, a);
   if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
-    backend.mechanisms().run(TableBackward{prior.dtheta, of_bias->dtable, use, prior.theta});
+    backend.run(TableBackward{prior.dtheta, of_bias->dtable, use, prior.theta});
   }
   if (of.prior.is<SumsFamily>()) {
     const Tensor dsums = std::get<TokenBiasGradients>(g.bias).dnumbers;
-    backend.mechanisms().run(
+    backend.run(
         SumsBackward{prior.dgates, prior.dtheta.at(0), dsums, prior.gates, prior.theta.at(0)});
   }
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
-    backend.mechanisms().run(FireBackward{
-        prior.dtheta, *of_bias, std::get<FireBias>(a.bias).positions, prior.theta, L0, slope});
+    backend.run(FireBackward{prior.dtheta, *of_bias, std::get<FireBias>(a.bias).positions,
+                             prior.theta, L0, slope});
   }
   if (const auto* of_bias = std::get_if<RelativeBiasGradients>(&g.bias)) {
     const Tensor dr = of_bias->dr.reshaped({distances, kC});
@@ -224,10 +224,10 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     backend.add(prior.dtheta[2], of_bias->dw);
   }
   if (g.dscale && scale.gates) {
-    backend.mechanisms().run(GatedRowsBackward{scale.dgates, scale.dtheta, g.dscale, scale.gates,
-                                               a.first_key, gated, scale.theta, a.last_key});
+    backend.run(GatedRowsBackward{scale.dgates, scale.dtheta, g.dscale, scale.gates, a.first_key,
+                                  gated, scale.theta, a.last_key});
   } else if (g.dscale) {
-    backend.mechanisms().run(
+    backend.run(
         ScaleBackward{scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta, a.last_key});
   }
   Arrays all{{"lse", read(lse, P)}};
@@ -247,8 +247,8 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     const PriorUse use = {of.prior, form.form, form.gain, !of.causal, form.asymmetry};
     const Memory table = m.unwritten(P, {kH, distances}),
                  dtable = m.memory(random_values(P, {kH, distances}, "dtable"));
-    m.backend().mechanisms().run(TableForward{table.tensor(), use, prior.theta});
-    m.backend().mechanisms().run(TableBackward{prior.dtheta, dtable.tensor(), use, prior.theta});
+    m.backend().run(TableForward{table.tensor(), use, prior.theta});
+    m.backend().run(TableBackward{prior.dtheta, dtable.tensor(), use, prior.theta});
     all["table"] = read(table.tensor(), P);
     prior.take(all, of.prior.name + ".");
   }
@@ -260,12 +260,12 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
                  dfire = m.memory(random_values(Role::wide, {kH, kFireSegments, 2}, "dfire")),
                  of_u = m.memory(random_values(P, {B, kH, T}, "of u")),
                  of_psi = m.memory(random_values(P, {B, kH, T}, "of psi"));
-    m.backend().mechanisms().run(FireBackward{prior.dtheta,
-                                              {dfire.tensor(), of_u.tensor(), of_psi.tensor()},
-                                              at.tensor(),
-                                              prior.theta,
-                                              fire->threshold_length(of.prior_options, T),
-                                              fire->negative_slope(of.prior_options)});
+    m.backend().run(FireBackward{prior.dtheta,
+                                 {dfire.tensor(), of_u.tensor(), of_psi.tensor()},
+                                 at.tensor(),
+                                 prior.theta,
+                                 fire->threshold_length(of.prior_options, T),
+                                 fire->negative_slope(of.prior_options)});
     prior.take(all, of.prior.name + ".");
   }
   if (of.scale.is<LengthKind>()) {
@@ -280,10 +280,9 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     const Tensor last_key = of.causal ? Tensor() : last.tensor();
     const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
     const ScaleUse use = {of.scale, constants, 1};
-    m.backend().mechanisms().run(
-        ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta, last_key});
-    m.backend().mechanisms().run(ScaleBackward{scale.dtheta, drows.tensor(), first_key.tensor(),
-                                               use, scale.theta, last_key});
+    m.backend().run(ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta, last_key});
+    m.backend().run(ScaleBackward{scale.dtheta, drows.tensor(), first_key.tensor(), use,
+                                  scale.theta, last_key});
     all["scale"] = read(rows.tensor(), P);
     scale.take(all, of.scale.name + ".");
   }

@@ -23,19 +23,7 @@ Tensor flat(const Tensor& t) { return Tensor(t.data, t.dtype, {extent(t)}); }
 
 }  // namespace
 
-Tensor CheckedCall::mirror(const char* name, TensorUse use, const Tensor& t) {
-  switch (use) {
-    case TensorUse::read:
-      return read(t);
-    case TensorUse::written:
-      return written(name, t);
-    case TensorUse::updated:
-      return updated(name, t);
-  }
-  return {};
-}
-
-Tensor CheckedCall::add(const char* name, const Tensor& t, Use use) {
+Tensor CheckedCall::mirror(TensorUse use, const char* name, const Tensor& t) {
   if (!t) return t;
   const Dtype P = trusted_.parameter_dtype();
   Operand& o = operands_.emplace_back();
@@ -46,8 +34,9 @@ Tensor CheckedCall::add(const char* name, const Tensor& t, Use use) {
   if (t.dtype == Dtype::f32 || t.dtype == Dtype::bf16) o.trusted.dtype = P;
   o.bytes.resize(static_cast<size_t>(extent(t)) * size_of(o.trusted.dtype));
   o.trusted.data = o.bytes.data();
-  half_precision_ |= t.dtype == Dtype::bf16 && (use == Use::read || use == Use::updated);
-  if (use == Use::written || use == Use::counted) {
+  half_precision_ |=
+      t.dtype == Dtype::bf16 && (use == TensorUse::read || use == TensorUse::updated);
+  if (use == TensorUse::written || use == TensorUse::counted) {
     const double unwritten = t.dtype == Dtype::i32 ? -1 : std::nan("");
     for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, unwritten); });
   } else {
@@ -82,7 +71,8 @@ void CheckedCall::compare(const Operand& o) const {
     const double x = get(found, at), y = get(o.trusted, at);
     // Infinities must be equal; NaN agrees only with NaN.
     const bool same = x == y || (std::isnan(x) && std::isnan(y));
-    const double difference = std::max(std::abs(x - y) - (o.use == Use::counted ? 1 : 0), 0.0);
+    const double difference =
+        std::max(std::abs(x - y) - (o.use == TensorUse::counted ? 1 : 0), 0.0);
     const double e = same                        ? 0
                      : std::isfinite(difference) ? difference
                                                  : std::numeric_limits<double>::infinity();

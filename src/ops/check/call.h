@@ -3,12 +3,21 @@
 
 #include <deque>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "ops/check/check.h"
 #include "ops/ops.h"
 
 namespace bamtrain {
+
+/// A tensor among an operation's arguments; the name of one that is only read is not used.
+struct CheckedTensor {
+  TensorUse use;
+  const char* name;
+  Tensor tensor;
+};
 
 class CheckedCall {
  public:
@@ -17,39 +26,24 @@ class CheckedCall {
       : tested_(tested), trusted_(trusted), limits_(limits), operation_(operation) {}
 
   /// The mirror of an operand of `tested`, with its shape and strides; real operands get the dtype
-  /// of `trusted`. Null for null.
-  Tensor read(const Tensor& t) { return add("", t, Use::read); }
-  Tensor written(const char* name, const Tensor& t) { return add(name, t, Use::written); }
-  /// Written: counts of elements on one side of a bound. Each may differ by one, since rounding can
-  /// move an element across the bound.
-  Tensor counted(const char* name, const Tensor& t) { return add(name, t, Use::counted); }
-  /// Written or left unchanged, and not read.
-  Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
-  Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
+  /// of `trusted`. Null for null. Counts may differ by one each, since rounding can move an element
+  /// across the bound.
+  Tensor mirror(TensorUse use, const char* name, const Tensor& t);
   /// Written: sums over rows whose terms sum to zero (CheckLimits::cancelling). `beside`, if set,
   /// is the mirror of sums of the same terms times numbers of size 1. Errors are then relative to
   /// the size of both together.
   Tensor cancelling(const char* name, const Tensor& t, const Tensor& beside = {}) {
-    const Tensor mirror = add(name, t, Use::written);
-    if (!t) return mirror;
+    const Tensor to = mirror(TensorUse::written, name, t);
+    if (!t) return to;
     operands_.back().cancels = true;
     operands_.back().beside = beside;
-    return mirror;
+    return to;
   }
-
-  /// The mirror of an operand with this use.
-  Tensor mirror(const char* name, TensorUse use, const Tensor& t);
   /// Mirrors of all tensors of a struct of ops/attention.h.
   template <class X>
-  X read_parts(const X& x) {
+  X mirrors(TensorUse use, const X& x) {
     X copy = x;
-    for_tensors(copy, [this](const char*, Tensor& t) { t = read(t); });
-    return copy;
-  }
-  template <class X>
-  X written_parts(const X& x) {
-    X copy = x;
-    for_tensors(copy, [this](const char* name, Tensor& t) { t = written(name, t); });
+    for_tensors(copy, [&](const char* name, Tensor& t) { t = mirror(use, name, t); });
     return copy;
   }
 
@@ -64,24 +58,44 @@ class CheckedCall {
     operation(trusted_, false);
     operation(tested_, true);
     for (const Operand& o : operands_) {
-      if (o.use != Use::read) compare(o);
+      if (o.use != TensorUse::read) compare(o);
     }
   }
 
+  /// Runs an operation whose arguments are tensors, structs of tensors that are read, and values.
+  template <class... Parameters, class... Arguments>
+  void compare(void (Backend::*operation)(Parameters...), const Arguments&... arguments) {
+    const std::tuple<std::decay_t<Parameters>...> mirrored = {mirror_of(arguments)...};
+    run([&](Backend& b, bool own) {
+      if (own) return (b.*operation)(own_of(arguments)...);
+      std::apply([&](const auto&... mirror) { (b.*operation)(mirror...); }, mirrored);
+    });
+  }
+
  private:
-  enum class Use { read, written, counted, replaced, updated };
+  template <class X>
+  static const X& own_of(const X& x) {
+    return x;
+  }
+  static const Tensor& own_of(const CheckedTensor& x) { return x.tensor; }
+  template <class X>
+  X mirror_of(const X& x) {
+    return x;
+  }
+  Attention mirror_of(const Attention& x) { return mirrors(TensorUse::read, x); }
+  AttentionSaved mirror_of(const AttentionSaved& x) { return mirrors(TensorUse::read, x); }
+  Tensor mirror_of(const CheckedTensor& x) { return mirror(x.use, x.name, x.tensor); }
 
   struct Operand {
     std::string name;
     Tensor tested;   // the caller's
     Tensor trusted;  // same shape and strides, in `bytes`
-    Use use = Use::read;
+    TensorUse use = TensorUse::read;
     std::vector<char> bytes;
     bool cancels = false;  // see cancelling()
     Tensor beside = {};    // a mirror
   };
 
-  Tensor add(const char* name, const Tensor& t, Use use);
   std::vector<char> contents(const Tensor& t) const;
   void compare(const Operand& o) const;
   [[noreturn]] void fail(const std::string& what, double found, double truth) const;

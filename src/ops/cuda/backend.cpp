@@ -315,7 +315,10 @@ class CudaBackend final : public Backend {
     });
   }
 
-  MechanismOps& mechanisms() override { return mechanisms_; }
+  void run(const MechanismOperation& operation) override {
+    const cuda::CudaWork work = {stream(), mechanism_scratch_};
+    std::visit([&work](const auto& of) { of.on_cuda(work); }, operation);
+  }
 
   // --- attention
 
@@ -496,12 +499,12 @@ class CudaBackend final : public Backend {
   std::unique_ptr<MemorySource> memory_;
   cuda::WorkStream stream_;
   cuda::Gemm products_;
-  cuda::CudaMechanisms mechanisms_{stream_};
   std::map<int64_t, Repeated> repeated_;
   cuda::LastQueries last_queries_;
-  bool general_ = false;  // AttentionForm::general, of any layer
-  Tensor scratch_;        // f32, for one operation
-  Tensor squares_;        // f64, for a squared norm
+  bool general_ = false;      // AttentionForm::general, of any layer
+  Tensor scratch_;            // f32, for one operation
+  Tensor squares_;            // f64, for a squared norm
+  Tensor mechanism_scratch_;  // f64
   // f32: kernels::ContentScratch, if a layer's bias reads queries and keys, or heads are mixed.
   Tensor content_logits_, content_sums_;
 };
@@ -546,6 +549,7 @@ void check_shape(const WorkspaceShape& w) {
 
 void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   check_shape(w);
+  cuda::check_biases(w);
   const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D + w.gates;
   const int B = as_int(w.B), T = as_int(w.T), H = as_int(w.H), K = as_int(w.K), C = as_int(w.C);
   repeated_.clear();
@@ -575,7 +579,9 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
               {kernels::content_sums(B, keys, H, K, as_int(w.D), columns, hidden, w.backward)});
   }
-  mechanisms_.plan(arena, w);
+  if (w.backward) {
+    arena.add("scratch.scale", &mechanism_scratch_, Dtype::f64, {cuda::most_scratch(w)});
+  }
   last_queries_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});

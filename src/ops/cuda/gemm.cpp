@@ -20,39 +20,27 @@ constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 /// cuBLASLt, loaded at the first products: the program starts without it.
 struct Library {
-  decltype(&cublasLtCreate) create;
-  decltype(&cublasLtDestroy) destroy;
-  decltype(&cublasLtGetStatusString) status_string;
-  decltype(&cublasLtMatmul) matmul;
-  decltype(&cublasLtMatmulDescCreate) description_create;
-  decltype(&cublasLtMatmulDescDestroy) description_destroy;
-  decltype(&cublasLtMatmulDescSetAttribute) description_set;
-  decltype(&cublasLtMatrixLayoutCreate) layout_create;
-  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy;
-  decltype(&cublasLtMatmulPreferenceCreate) preference_create;
-  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
-  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
-  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
-
-  Library() {
-    const LoadedLibrary cublas(BAMTRAIN_SONAME("libcublasLt", CUBLAS_VER_MAJOR), "cuBLASLt",
-                               ExitCode::device,
-                               "install the CUDA toolkit's cuBLAS and name its folder in "
-                               "LD_LIBRARY_PATH");
-    cublas.find(create, "cublasLtCreate");
-    cublas.find(destroy, "cublasLtDestroy");
-    cublas.find(status_string, "cublasLtGetStatusString");
-    cublas.find(matmul, "cublasLtMatmul");
-    cublas.find(description_create, "cublasLtMatmulDescCreate");
-    cublas.find(description_destroy, "cublasLtMatmulDescDestroy");
-    cublas.find(description_set, "cublasLtMatmulDescSetAttribute");
-    cublas.find(layout_create, "cublasLtMatrixLayoutCreate");
-    cublas.find(layout_destroy, "cublasLtMatrixLayoutDestroy");
-    cublas.find(preference_create, "cublasLtMatmulPreferenceCreate");
-    cublas.find(preference_destroy, "cublasLtMatmulPreferenceDestroy");
-    cublas.find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
-    cublas.find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  }
+  const LoadedLibrary cublas{BAMTRAIN_SONAME("libcublasLt", CUBLAS_VER_MAJOR), "cuBLASLt",
+                             ExitCode::device,
+                             "install the CUDA toolkit's cuBLAS and name its folder in "
+                             "LD_LIBRARY_PATH"};
+  decltype(&cublasLtCreate) create = cublas["cublasLtCreate"];
+  decltype(&cublasLtDestroy) destroy = cublas["cublasLtDestroy"];
+  decltype(&cublasLtGetStatusString) status_string = cublas["cublasLtGetStatusString"];
+  decltype(&cublasLtMatmul) matmul = cublas["cublasLtMatmul"];
+  decltype(&cublasLtMatmulDescCreate) description_create = cublas["cublasLtMatmulDescCreate"];
+  decltype(&cublasLtMatmulDescDestroy) description_destroy = cublas["cublasLtMatmulDescDestroy"];
+  decltype(&cublasLtMatmulDescSetAttribute) description_set =
+      cublas["cublasLtMatmulDescSetAttribute"];
+  decltype(&cublasLtMatrixLayoutCreate) layout_create = cublas["cublasLtMatrixLayoutCreate"];
+  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = cublas["cublasLtMatrixLayoutDestroy"];
+  decltype(&cublasLtMatmulPreferenceCreate) preference_create =
+      cublas["cublasLtMatmulPreferenceCreate"];
+  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy =
+      cublas["cublasLtMatmulPreferenceDestroy"];
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set =
+      cublas["cublasLtMatmulPreferenceSetAttribute"];
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = cublas["cublasLtMatmulAlgoGetHeuristic"];
 };
 
 const Library& library() {

@@ -24,14 +24,26 @@ class LoadedLibrary {
     if (handle_ == nullptr) throw Error::fault(code, product, dlerror(), remedy);
   }
 
-  template <class Function>
-  void find(Function*& function, const char* symbol) const {
-    function = reinterpret_cast<Function*>(dlsym(handle_, symbol));
-    if (function == nullptr) {
+  /// A function of the library; converts to a pointer of the function's own type.
+  class Symbol {
+   public:
+    explicit Symbol(void* address) : address_(address) {}
+    template <class Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor)
+      return reinterpret_cast<Function*>(address_);
+    }
+
+   private:
+    void* address_;
+  };
+  Symbol operator[](const char* name) const {
+    void* const address = dlsym(handle_, name);
+    if (address == nullptr) {
       throw Error::fault(
-          code_, file_, std::string("no function ") + symbol,
+          code_, file_, std::string("no function ") + name,
           std::string("install the ") + product_ + " that this program was built with");
     }
+    return Symbol(address);
   }
 
  private:

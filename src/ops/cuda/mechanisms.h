@@ -12,17 +12,8 @@ struct CudaWork {
   Tensor partial;  // f64 scratch: an operation uses cuda_scratch doubles of it
 };
 
-class CudaMechanisms final : public MechanismOps {
- public:
-  explicit CudaMechanisms(const WorkStream& stream) : stream_(stream) {}
-  /// Registers scratch, as Backend::plan does.
-  void plan(Arena& arena, const WorkspaceShape& w);
-  void run(const MechanismOperation& operation) override;
-
- private:
-  const WorkStream& stream_;
-  Tensor partial_;
-};
+/// The maximum of cuda_scratch over all operations.
+int64_t most_scratch(const WorkspaceShape& w);
 
 /// Floats of scratch that a bias's gradients need.
 template <class Gradients>
@@ -32,5 +23,7 @@ int64_t partial_of(const AttentionShape& s) {
 }
 /// The maximum of partial_of over all biases.
 int64_t most_partial(const AttentionShape& s);
+/// Throws Error (config) for shapes that the kernels of a bias do not support.
+void check_biases(const WorkspaceShape& w);
 
 }  // namespace bamtrain::cuda

@@ -19,34 +19,20 @@ namespace {
 
 /// NCCL, loaded when the first processes connect: the program starts without it.
 struct Library {
-  decltype(&ncclGetUniqueId) unique_id;
-  decltype(&ncclCommInitRank) init;
-  decltype(&ncclCommDestroy) destroy;
-  decltype(&ncclCommAbort) abort;
-  decltype(&ncclGetErrorString) error_string;
-  decltype(&ncclGetLastError) last_error;
-  decltype(&ncclGroupStart) group_start;
-  decltype(&ncclGroupEnd) group_end;
-  decltype(&ncclSend) send;
-  decltype(&ncclRecv) receive;
-  decltype(&ncclAllReduce) all_reduce;
-
-  Library() {
-    const LoadedLibrary nccl(BAMTRAIN_SONAME("libnccl", NCCL_MAJOR), "NCCL", ExitCode::distributed,
-                             "install NCCL, over which GPUs exchange gradients, and name its "
-                             "folder in LD_LIBRARY_PATH, or start one process");
-    nccl.find(unique_id, "ncclGetUniqueId");
-    nccl.find(init, "ncclCommInitRank");
-    nccl.find(destroy, "ncclCommDestroy");
-    nccl.find(abort, "ncclCommAbort");
-    nccl.find(error_string, "ncclGetErrorString");
-    nccl.find(last_error, "ncclGetLastError");
-    nccl.find(group_start, "ncclGroupStart");
-    nccl.find(group_end, "ncclGroupEnd");
-    nccl.find(send, "ncclSend");
-    nccl.find(receive, "ncclRecv");
-    nccl.find(all_reduce, "ncclAllReduce");
-  }
+  const LoadedLibrary nccl{BAMTRAIN_SONAME("libnccl", NCCL_MAJOR), "NCCL", ExitCode::distributed,
+                           "install NCCL, over which GPUs exchange gradients, and name its "
+                           "folder in LD_LIBRARY_PATH, or start one process"};
+  decltype(&ncclGetUniqueId) unique_id = nccl["ncclGetUniqueId"];
+  decltype(&ncclCommInitRank) init = nccl["ncclCommInitRank"];
+  decltype(&ncclCommDestroy) destroy = nccl["ncclCommDestroy"];
+  decltype(&ncclCommAbort) abort = nccl["ncclCommAbort"];
+  decltype(&ncclGetErrorString) error_string = nccl["ncclGetErrorString"];
+  decltype(&ncclGetLastError) last_error = nccl["ncclGetLastError"];
+  decltype(&ncclGroupStart) group_start = nccl["ncclGroupStart"];
+  decltype(&ncclGroupEnd) group_end = nccl["ncclGroupEnd"];
+  decltype(&ncclSend) send = nccl["ncclSend"];
+  decltype(&ncclRecv) receive = nccl["ncclRecv"];
+  decltype(&ncclAllReduce) all_reduce = nccl["ncclAllReduce"];
 };
 
 const Library& library() {

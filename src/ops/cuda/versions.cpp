@@ -33,8 +33,7 @@ std::string version(size_t number) {
 std::string cublas_version() {
   const cuda::LoadedLibrary library(BAMTRAIN_SONAME("libcublasLt", CUBLAS_VER_MAJOR), "cuBLASLt",
                                     ExitCode::device, "install the CUDA toolkit's cuBLAS");
-  decltype(&cublasLtGetVersion) get = nullptr;
-  library.find(get, "cublasLtGetVersion");
+  const decltype(&cublasLtGetVersion) get = library["cublasLtGetVersion"];
   return version(get());
 }
 
@@ -42,8 +41,7 @@ std::string cublas_version() {
 std::string nccl_version() {
   const cuda::LoadedLibrary library(BAMTRAIN_SONAME("libnccl", NCCL_MAJOR), "NCCL",
                                     ExitCode::distributed, "install NCCL, or start one process");
-  decltype(&ncclGetVersion) get = nullptr;
-  library.find(get, "ncclGetVersion");
+  const decltype(&ncclGetVersion) get = library["ncclGetVersion"];
   int number = 0;
   return get(&number) == ncclSuccess ? version(static_cast<size_t>(number)) : "unknown";
 }

@@ -18,14 +18,11 @@ namespace bamtrain {
 /// No bias, and its gradients.
 struct Nothing {
   using Gradients = Nothing;
-  template <class X, class F>
-  static void each(X&, F&&) {}
   template <class Add>
   void plan(const AttentionShape&, Dtype, Add&&) {}
   template <class Arguments>
   void on_cuda(Arguments&) const {}
-  double in_reference(const LogitPlace&) const { return 0; }
-  void adjoint_in_reference(const Nothing&, const LogitPlace&, double) const {}
+  autodiff::Vars in_reference(const AttentionRow& row, const Nothing&) const;
 };
 
 template <class... B>

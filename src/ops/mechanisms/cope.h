@@ -16,10 +16,6 @@ namespace bamtrain {
 struct ContextualBiasGradients {
   Tensor dpositions;  // (D, n) P
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dpositions", x.dpositions);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("dpositions", &dpositions, P, {s.D, s.content_columns});
@@ -33,17 +29,12 @@ struct ContextualBias {
   static constexpr bool kReadsContent = true;
   Tensor positions;  // (D, n) P, contiguous: E
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("positions", x.positions);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("positions", &positions, P, {s.D, s.content_columns});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 }  // namespace bamtrain

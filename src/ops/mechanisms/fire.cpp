@@ -2,7 +2,7 @@
 
 #include "core/element.h"
 #include "core/parallel.h"
-#include "ops/host_mechanisms.h"
+#include "ops/host_scratch.h"
 #include "priors/fire.h"
 
 namespace bamtrain {

@@ -12,12 +12,6 @@ struct FireBiasGradients {
   // is: all of a query's logits if attention is causal
   Tensor dfire_u, dfire_psi;
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dfire", x.dfire);
-    f("dfire_u", x.dfire_u);
-    f("dfire_psi", x.dfire_psi);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("dfire", &dfire, Dtype::f64, {s.H, kFireSegments, 2});
@@ -53,11 +47,6 @@ struct FireBias {
   FireTables tables;
   Tensor positions;  // (B, T) i32: a token's position in its document
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    for_tensors(x.tables, f);
-    f("positions", x.positions);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     const int64_t n = s.past + s.T;
@@ -70,8 +59,7 @@ struct FireBias {
     add("positions", &positions, Dtype::i32, {s.B, s.T});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 struct FireForward {

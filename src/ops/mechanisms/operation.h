@@ -14,17 +14,16 @@
 // (H, values) P each, in the order of its parameters(). dtheta: likewise, P +=; empty if a
 // parameter is not trained. Formulas are evaluated in fp64.
 //
-// A bias that attention reads is another such struct, next to the operations that compute it, with
-// its Gradients. Both have
+// A bias that attention reads is another struct of tensors, next to the operations that compute it,
+// with its Gradients. Both have
 //
-//   static void each(X& x, F&& f);                         f(name, tensor)
 //   void plan(const AttentionShape&, Dtype P, Add&& add);  add(name, &tensor, dtype, dims)
 //   void on_cuda(kernels::BiasInputs&) const;              BiasOutputs for gradients
 //
-// The bias also has what the reference reads, one logit at a time:
+// The bias also has the biases of a row of the reference, with derivatives that are added to the
+// gradients (ops/reference/attention_row.h):
 //
-//   double in_reference(const LogitPlace&) const;
-//   void adjoint_in_reference(const Gradients&, const LogitPlace&, double db) const;  adds to them
+//   autodiff::Vars in_reference(const AttentionRow&, const Gradients&) const;
 //
 // The bias may also have the following if it reads queries and keys; it then adds to their
 // gradients (all.h):
@@ -40,13 +39,14 @@
 // all.h lists the bias and its forms.
 
 #include <cstdint>
+#include <vector>
 
 #include "ops/tensors.h"
 
 namespace bamtrain {
 
+struct AttentionRow;
 class HostScratch;
-struct LogitPlace;
 struct WorkspaceShape;
 namespace cuda {
 struct CudaWork;
@@ -55,5 +55,9 @@ namespace kernels {
 struct BiasInputs;
 struct BiasOutputs;
 }  // namespace kernels
+namespace autodiff {
+struct Var;
+using Vars = std::vector<Var>;
+}  // namespace autodiff
 
 }  // namespace bamtrain

@@ -5,7 +5,7 @@
 
 #include "core/element.h"
 #include "core/parallel.h"
-#include "ops/host_mechanisms.h"
+#include "ops/host_scratch.h"
 #include "ops/visible_keys.h"
 #include "scales/entropy.h"
 

@@ -1,7 +1,7 @@
 #include "ops/mechanisms/table.h"
 
 #include "core/element.h"
-#include "ops/host_mechanisms.h"
+#include "ops/host_scratch.h"
 
 namespace bamtrain {
 

@@ -11,10 +11,6 @@ struct TableBiasGradients {
   // of all sequences
   Tensor dtable;
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dtable", x.dtable);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("dtable", &dtable, P, {s.H, s.distances()});
@@ -27,17 +23,12 @@ struct TableBias {
   using Gradients = TableBiasGradients;
   Tensor table;  // (H, >= past + T) P, contiguous rows; not causal: (H, 2n - 1), n >= T
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("table", x.table);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("table", &table, P, {s.H, s.distances()});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 /// A prior of family table as a model uses it.

@@ -13,10 +13,6 @@ namespace bamtrain {
 struct TokenBiasGradients {
   Tensor dnumbers;  // (B, H, T) P
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dnumbers", x.dnumbers);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("dnumbers", &dnumbers, P, {s.B, s.H, s.T});
@@ -29,17 +25,12 @@ struct TokenBias {
   Tensor numbers;  // (B, H, past + T) f64: n
   Formula formula = Formula::difference;
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("numbers", x.numbers);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype, Add&& add) {
     add("numbers", &numbers, Dtype::f64, {s.B, s.H, s.past + s.T});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 }  // namespace bamtrain

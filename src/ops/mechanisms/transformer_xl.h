@@ -15,12 +15,6 @@ struct RelativeBiasGradients {
   Tensor dr;      // (AttentionShape::distances(), H, D) P, indexed as r
   Tensor du, dw;  // (H, D) P
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dr", x.dr);
-    f("du", x.du);
-    f("dw", x.dw);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("dr", &dr, P, {s.distances(), s.H, s.D});
@@ -38,12 +32,6 @@ struct RelativeBias {
   Tensor r;
   Tensor u, w;  // (H, D) P
 
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("r", x.r);
-    f("u", x.u);
-    f("w", x.w);
-  }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
     add("r", &r, P, {s.distances(), s.H, s.D});
@@ -51,8 +39,7 @@ struct RelativeBias {
     add("w", &w, P, {s.H, s.D});
   }
   void on_cuda(kernels::BiasInputs& in) const;
-  double in_reference(const LogitPlace& p) const;
-  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+  autodiff::Vars in_reference(const AttentionRow& row, const Gradients& g) const;
 };
 
 }  // namespace bamtrain

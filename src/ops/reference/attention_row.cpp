@@ -1,62 +1,117 @@
 #include "ops/reference/attention_row.h"
 
-#include "ops/reference/place.h"
+#include <variant>
 
 namespace bamtrain {
 
+using namespace reference;
+
 namespace {
 
-/// b of a row and a key, for the kind of bias that `a` has.
-double bias_at(const Attention& a, const LogitPlace& p) {
-  return std::visit([&p](const auto& bias) { return bias.in_reference(p); }, a.bias);
+/// s, t and B of a head.
+AttentionRow row_of_head(const Attention& a, int64_t batch, int64_t h, int64_t i, Tape* tape,
+                         const AttentionGradients& g) {
+  const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
+  const int64_t kh = h / (H / a.k.shape[2]), token = batch * T + i, at = (batch * H + h) * T + i;
+  const auto channels = [&](const Tensor& x, const Tensor& dx, int64_t t, int64_t head) {
+    return Array{channels_of(x, batch, t, head), tape ? channels_of(dx, batch, t, head) : nullptr};
+  };
+  AttentionRow row = {batch,
+                      i,
+                      h,
+                      a.past(),
+                      H,
+                      T,
+                      D,
+                      a.causal(),
+                      tape,
+                      channels(a.q, g.dq, i, h),
+                      channels(a.k, g.dk, 0, kh),
+                      a.k.stride[1]};
+  row.first = a.past() + i32(a.first_key)[token];
+  row.last = a.past() + (a.last_key ? i32(a.last_key)[token] : i);
+  if (a.scale.t) row.t = element(tape, a.scale.t, at, g.dscale, at);
+  row.s = row.by_key(
+      [&](int64_t j) { return row.dot(row.q, row.key(j)) / a.content_divisor<double>(); });
+  std::visit(
+      [&]<class Bias>(const Bias& bias) {
+        using Gradients = typename Bias::Gradients;
+        row.B = bias.in_reference(row, tape ? std::get<Gradients>(g.bias) : Gradients());
+      },
+      a.bias);
+  return row;
 }
 
-/// Everything except the mix and the logits.
-AttentionRow row_of_head(const Attention& a, int64_t batch, int64_t h, int64_t i) {
-  const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
-  const int64_t kh = h / (H / a.k.shape[2]);
-  AttentionRow row;
-  row.first = a.past() + a.first_key.ptr<int32_t>()[batch * T + i];
-  row.last = a.past() + (a.last_key ? a.last_key.ptr<int32_t>()[batch * T + i] : i);
-  if (a.scale.t) row.t = a.scale.t.ptr<double>()[(batch * H + h) * T + i];
-  const double* const q = channels_of(a.q, batch, i, h);
-  for (int64_t j = row.first; j <= row.last; ++j) {
-    row.s.push_back(dot(q, channels_of(a.k, batch, j, kh), D) / a.content_divisor<double>());
+/// HeadMix: the biases of all heads that replace B at a key, from their scores x.
+Vars mixed(const HeadMix& mix, Tape* tape, const HeadMixGradients& g, const Vars& x,
+           const Vars& B) {
+  const auto H = static_cast<int64_t>(x.size());
+  Vars u, hidden, b;
+  switch (mix.form) {
+    case MixForm::concat:
+    case MixForm::concat_residual:
+      u = x;
+      u.insert(u.end(), B.begin(), B.end());
+      break;
+    case MixForm::add_residual:
+      for (size_t h = 0; h < x.size(); ++h) u.push_back(x[h] + B[h]);
+      break;
+    case MixForm::bias_only:
+      u = B;
+      break;
   }
-  for (int64_t j = row.first; j <= row.last; ++j) {
-    const double* const k = channels_of(a.k, batch, j, kh);
-    LogitPlace p = {batch, h, i, j, a.past(), H, T, D, q, k, row.first, row.s.data()};
-    p.causal = a.causal();
-    row.B.push_back(bias_at(a, p));
+  const auto layer = [tape](const Tensor& w, const Tensor& c, const Tensor& dw, const Tensor& dc,
+                            int64_t row, const Vars& in) {
+    const auto n = static_cast<int64_t>(in.size());
+    return element(tape, c, row, dc, row) + dot(tape, array(tape, w, row * n, dw, row * n), in);
+  };
+  for (int64_t k = 0; k < mix.hidden(); ++k) {
+    const Var v = layer(mix.w1, mix.c1, g.dw1, g.dc1, k, u);
+    hidden.push_back(v.x > 0 ? v : 0.01 * v);
   }
-  row.b = row.B;
-  return row;
+  for (int64_t h = 0; h < H; ++h) {
+    const Var f = layer(mix.w2, mix.c2, g.dw2, g.dc2, h, hidden);
+    b.push_back(mix.form == MixForm::concat ? f : B[static_cast<size_t>(h)] + f);
+  }
+  return b;
 }
 
 }  // namespace
 
-OfHeads of_heads(const std::vector<AttentionRow>& heads, std::vector<double> AttentionRow::*member,
-                 size_t n) {
-  OfHeads out;
-  for (const AttentionRow& row : heads) out.push_back((row.*member)[n]);
-  return out;
-}
-
-std::vector<AttentionRow> reference_rows(const Attention& a, int64_t batch, int64_t i) {
+std::vector<AttentionRow> reference_rows(const Attention& a, int64_t batch, int64_t i, Tape* tape,
+                                         const AttentionGradients& g) {
   std::vector<AttentionRow> heads;
-  for (int64_t h = 0; h < a.q.shape[2]; ++h) heads.push_back(row_of_head(a, batch, h, i));
+  for (int64_t h = 0; h < a.q.shape[2]; ++h) {
+    heads.push_back(row_of_head(a, batch, h, i, tape, g));
+    heads.back().b = heads.back().B;
+  }
   for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
-    const OfHeads b = reference_mix(a.mix, of_heads(heads, &AttentionRow::s, n),
-                                    of_heads(heads, &AttentionRow::B, n));
+    Vars x, B;
+    for (const AttentionRow& row : heads) {
+      x.push_back(row.s[n]);
+      B.push_back(row.B[n]);
+    }
+    const Vars b = mixed(a.mix, tape, g.mix, x, B);
     for (size_t h = 0; h < heads.size(); ++h) heads[h].b[n] = b[h];
   }
   for (AttentionRow& row : heads) {
-    for (size_t n = 0; n < row.s.size(); ++n) {
-      row.z.push_back(a.scale.on_bias ? row.t * (row.s[n] + row.b[n])
-                                      : row.t * row.s[n] + row.b[n]);
-    }
+    row.z = row.by_key([&](int64_t j) {
+      const auto n = static_cast<size_t>(j - row.first);
+      const Var &s = row.s[n], &b = row.b[n];
+      return a.scale.on_bias ? row.t * (s + b) : row.t * s + b;
+    });
   }
   return heads;
+}
+
+Vars Nothing::in_reference(const AttentionRow& row, const Nothing&) const {
+  return Vars(row.s.size());
+}
+
+std::vector<double> values_of(const Vars& vars) {
+  std::vector<double> x(vars.size());
+  std::transform(vars.begin(), vars.end(), x.begin(), [](const Var& v) { return v.x; });
+  return x;
 }
 
 }  // namespace bamtrain

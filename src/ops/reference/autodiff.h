@@ -1,55 +1,187 @@
 #pragma once
-// Forward-mode automatic differentiation of the reference's mechanisms, and access to their
-// parameters and gates in fp64.
+// Automatic differentiation in reverse: the reference writes each formula once, and its gradients
+// follow. Also access to tensors in fp64.
 
+#include <cmath>
 #include <cstdint>
-#include <span>
+#include <deque>
 #include <string>
 #include <vector>
 
+#include "core/element.h"
 #include "core/error.h"
-#include "core/tensor.h"
-#include "ops/reference/dual.h"
+#include "ops/tensors.h"
+
+/// Found by their arguments, so that none hides a function of the standard library.
+namespace bamtrain::autodiff {
+
+class Tape;
+
+/// A number, and where derivatives with respect to it are added. A constant has no such place.
+struct Var {
+  double x = 0;
+  double* d = nullptr;
+  Tape* tape = nullptr;  // of the operations that read it; null for constants
+
+  Var() = default;
+  Var(double value) : x(value) {}  // NOLINT(google-explicit-constructor)
+  /// A constant if there is no tape or no place.
+  Var(double value, double* derivative, Tape* t)
+      : x(value), d(t ? derivative : nullptr), tape(derivative ? t : nullptr) {}
+};
+using Vars = std::vector<Var>;
+
+/// Numbers in memory, and where their derivatives are added; null: constants.
+struct Array {
+  const double* x = nullptr;
+  double* d = nullptr;
+  int64_t stride = 1;
+};
+
+/// Records operations on Vars. backward() takes the derivatives of what was seeded back to the
+/// inputs.
+class Tape {
+ public:
+  /// An operation: what it depends on, then its result.
+  void argument(const Var& a, double derivative) {
+    if (a.d != nullptr) edges_.push_back({a.d, derivative});
+  }
+  /// The sum over c < n of x[c] y[c].
+  void argument(const Array& x, const Array& y, int64_t n) { products_.push_back({x, y, n}); }
+  Var result(double x) {
+    nodes_.push_back({0, edges_.size(), products_.size()});
+    return {x, &nodes_.back().d, this};
+  }
+
+  /// Adds d y to what backward() differentiates.
+  static void seed(const Var& y, double d) {
+    if (y.d != nullptr) *y.d += d;
+  }
+  /// Adds the derivatives to the inputs' places, and forgets all operations.
+  void backward() {
+    for (; !nodes_.empty(); nodes_.pop_back()) {
+      const double d = nodes_.back().d;
+      const Node before = nodes_.size() > 1 ? nodes_[nodes_.size() - 2] : Node();
+      for (; edges_.size() > before.edges; edges_.pop_back()) {
+        *edges_.back().to += edges_.back().derivative * d;
+      }
+      for (; products_.size() > before.products; products_.pop_back()) {
+        const auto& [x, y, n] = products_.back();
+        add(x, y, n, d);
+        add(y, x, n, d);
+      }
+    }
+  }
+
+ private:
+  struct Edge {
+    double* to;
+    double derivative;
+  };
+  struct Product {
+    Array x, y;
+    int64_t n;
+  };
+  struct Node {
+    double d = 0;
+    size_t edges = 0, products = 0;  // where its own end
+  };
+
+  /// The derivatives of x += d y.
+  static void add(const Array& x, const Array& y, int64_t n, double d) {
+    if (x.d == nullptr || d == 0) return;
+    for (int64_t c = 0; c < n; ++c) x.d[c * x.stride] += d * y.x[c * y.stride];
+  }
+
+  std::vector<Edge> edges_;
+  std::vector<Product> products_;
+  std::deque<Node> nodes_;  // a deque: addresses are stable
+};
+
+/// x with its derivatives with respect to a and b.
+inline Var operation(double x, const Var& a, double da, const Var& b = {}, double db = 0) {
+  Tape* const tape = a.tape ? a.tape : b.tape;
+  if (tape == nullptr) return x;
+  tape->argument(a, da);
+  tape->argument(b, db);
+  return tape->result(x);
+}
+
+inline Var operator+(Var a, Var b) { return operation(a.x + b.x, a, 1, b, 1); }
+inline Var operator-(Var a, Var b) { return operation(a.x - b.x, a, 1, b, -1); }
+inline Var operator-(Var a) { return operation(-a.x, a, -1); }
+inline Var operator*(Var a, Var b) { return operation(a.x * b.x, a, b.x, b, a.x); }
+inline Var operator/(Var a, Var b) { return operation(a.x / b.x, a, 1 / b.x, b, -a.x / b.x / b.x); }
+inline Var exp(Var a) { return operation(std::exp(a.x), a, std::exp(a.x)); }
+inline Var log(Var a) { return operation(std::log(a.x), a, 1 / a.x); }
+/// log(1 + a).
+inline Var log1p(Var a) { return operation(std::log1p(a.x), a, 1 / (1 + a.x)); }
+inline Var tanh(Var a) {
+  const double t = std::tanh(a.x);
+  return operation(t, a, 1 - t * t);
+}
+inline Var erfc(Var a) {
+  return operation(std::erfc(a.x), a, -2 / std::sqrt(M_PI) * std::exp(-a.x * a.x));
+}
+/// The derivative at 0 is 0, between those of the two sides.
+inline Var abs(Var a) { return operation(std::abs(a.x), a, a.x > 0 ? 1 : a.x < 0 ? -1 : 0); }
+/// a^b for a >= 0; 0^b is the constant 0.
+inline Var pow(Var a, Var b) { return a.x == 0 ? 0 : exp(b * log(a)); }
+/// log(1 + exp(a)) and its derivative, with the larger exponential factored out.
+inline Var softplus(Var a) { return a.x > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
+inline Var sigmoid(Var a) { return a.x > 0 ? 1 / (1 + exp(-a)) : exp(a) / (1 + exp(a)); }
+
+/// The sum over c < n of x[c] y[c], one operation.
+inline Var dot(Tape* tape, int64_t n, const Array& x, const Array& y) {
+  double sum = 0;
+  for (int64_t c = 0; c < n; ++c) sum += x.x[c * x.stride] * y.x[c * y.stride];
+  if (tape == nullptr) return sum;
+  tape->argument(x, y, n);
+  return tape->result(sum);
+}
+inline Var dot(Tape* tape, const Array& x, const Vars& y) {
+  double sum = 0;
+  for (size_t c = 0; c < y.size(); ++c) {
+    sum += x.x[c] * y[c].x;
+    if (tape == nullptr) continue;
+    tape->argument({0, x.d + c, tape}, y[c].x);
+    tape->argument(y[c], x.x[c]);
+  }
+  return tape ? tape->result(sum) : Var(sum);
+}
+
+}  // namespace bamtrain::autodiff
 
 namespace bamtrain::reference {
+
+using autodiff::Array, autodiff::Tape, autodiff::Var, autodiff::Vars;
 
 inline double* f64(const Tensor& t) { return t.ptr<double>(); }
 inline const int32_t* i32(const Tensor& t) { return t.ptr<int32_t>(); }
 
-using dual::Dual;
-using Duals = std::vector<Dual>;
+/// The elements of x from `at` on. Derivatives are added to those of dx from d_at on, if there is a
+/// tape and dx is not empty.
+inline Array array(Tape* tape, const Tensor& x, int64_t at, const Tensor& dx, int64_t d_at) {
+  return {f64(x) + at, tape && dx ? f64(dx) + d_at : nullptr};
+}
+inline Var element(Tape* tape, const Tensor& x, int64_t at, const Tensor& dx, int64_t d_at) {
+  return {f64(x)[at], tape && dx ? f64(dx) + d_at : nullptr, tape};
+}
+inline void clear(const Tensor& x) {
+  for_elements(x, [&x](int64_t at, int64_t) { f64(x)[at] = 0; });
+}
 
 /// The parameters of head h of H: (H) or (H, values) each, concatenated.
-inline Duals parameters_of_head(std::span<const Tensor> theta, int64_t h, int64_t H) {
-  Duals own;
-  for (const Tensor& t : theta) {
-    const int64_t values = t.size() / H;
-    for (int64_t k = 0; k < values; ++k) own.emplace_back(f64(t)[h * values + k]);
-  }
-  return own;
-}
-
-/// dtheta += the derivative of `f`, a scalar function of a head's parameters, with respect to each
-/// of them.
-template <class F>
-void add_gradient(std::span<const Tensor> dtheta, std::span<const Tensor> theta, int64_t h,
-                  int64_t H, F&& f) {
-  Duals own = parameters_of_head(theta, h, H);
-  size_t n = 0;
+inline Vars parameters_of_head(const TensorList& theta, int64_t h, int64_t H, Tape* tape = nullptr,
+                               const TensorList& dtheta = {}) {
+  Vars own;
   for (size_t p = 0; p < theta.size(); ++p) {
     const int64_t values = theta[p].size() / H;
-    for (int64_t k = 0; k < values; ++k, ++n) {
-      if (dtheta[p].size() == 0) continue;
-      own[n].d = 1;
-      f64(dtheta[p])[h * values + k] += f(own).d;
-      own[n].d = 0;
+    for (int64_t n = h * values; n < (h + 1) * values; ++n) {
+      own.push_back(element(tape, theta[p], n, tape ? dtheta[p] : Tensor(), n));
     }
   }
-}
-
-/// Gate (b, t, column) of a (B, T, columns) tensor.
-inline double& gate(const Tensor& gates, int64_t b, int64_t t, int64_t column) {
-  return f64(gates)[b * gates.stride[0] + t * gates.stride[1] + column * gates.stride[2]];
+  return own;
 }
 
 /// n_i of row i of sequence b, whose keys are first_key .. last_key, or .. i if last_key is empty.

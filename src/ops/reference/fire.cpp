@@ -4,8 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/reference/autodiff.h"
-#include "ops/reference/place.h"
+#include "ops/reference/attention_row.h"
 #include "priors/fire.h"
 
 namespace bamtrain {
@@ -14,32 +13,27 @@ using namespace reference;
 
 namespace {
 
-/// The parameters of a layer, one of which may carry the derivative.
+/// The parameters of a layer.
 struct FireNumbers {
-  Dual c, m;
-  Duals w1, b1, w2, b2;  // w2: (H, kFireHidden)
+  Vars c, m, w1, b1, w2, b2;  // in the order of theta; w2: (H, kFireHidden)
   double negative_slope;
 
-  FireNumbers(std::span<const Tensor> theta, double slope) : negative_slope(slope) {
-    c = f64(theta[0])[0];
-    m = f64(theta[1])[0];
-    Duals* const of[] = {&w1, &b1, &w2, &b2};
-    for (size_t p = 0; p < 4; ++p) {
-      const Tensor& t = theta[2 + p];
-      of[p]->assign(f64(t), f64(t) + t.size());
+  FireNumbers(const TensorList& theta, double slope, Tape* tape = nullptr,
+              const TensorList& dtheta = {})
+      : negative_slope(slope) {
+    Vars* const of[] = {&c, &m, &w1, &b1, &w2, &b2};
+    for (size_t p = 0; p < theta.size(); ++p) {
+      for (int64_t n = 0; n < theta[p].size(); ++n) {
+        of[p]->push_back(element(tape, theta[p], n, tape ? dtheta[p] : Tensor(), n));
+      }
     }
   }
-  /// Element i of parameter p, in the order of theta.
-  Dual& number(size_t p, int64_t i) {
-    Duals* const of[] = {&w1, &b1, &w2, &b2};
-    return p == 0 ? c : p == 1 ? m : (*of[p - 2])[static_cast<size_t>(i)];
-  }
 
-  Dual psi(double x) const { return log(abs(c) * x + 1); }
-  Dual normaliser(double i, double L0) const {
-    const Dual threshold = abs(m) * L0;
-    const Dual x = i < threshold.x ? threshold : Dual(i);
-    return log(abs(c) * x + 1) + 1e-6;
+  Var psi(double x) const { return log(abs(c[0]) * x + 1); }
+  Var normaliser(double i, double L0) const {
+    const Var threshold = abs(m[0]) * L0;
+    const Var x = i < threshold.x ? threshold : Var(i);
+    return log(abs(c[0]) * x + 1) + 1e-6;
   }
   /// The u > 0 at which hidden units turn on or off, ascending.
   std::vector<double> kinks() const {
@@ -58,11 +52,11 @@ struct FireNumbers {
   }
   /// Slope and offset of f of head h, with the units active that are active at `u`; infinite: no
   /// unit is active.
-  std::pair<Dual, Dual> line(int64_t h, double u) const {
-    Dual slope = 0, offset = b2[static_cast<size_t>(h)];
+  std::pair<Var, Var> line(int64_t h, double u) const {
+    Var slope = 0, offset = b2[static_cast<size_t>(h)];
     for (size_t k = 0; k < w1.size(); ++k) {
       const bool on = std::isfinite(u) && w1[k].x * u + b1[k].x > 0;
-      const Dual out = (on ? 1.0 : negative_slope) * w2[static_cast<size_t>(h) * w1.size() + k];
+      const Var out = (on ? 1.0 : negative_slope) * w2[static_cast<size_t>(h) * w1.size() + k];
       slope = slope + out * w1[k];
       offset = offset + out * b1[k];
     }
@@ -74,7 +68,7 @@ struct FireNumbers {
 
 void FireForward::in_reference() const {
   const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
-  FireNumbers f(theta, negative_slope);
+  const FireNumbers f(theta, negative_slope);
   const std::vector<double> kinks = f.kinks();
   for (int64_t h = 0; h < H; ++h) {
     for (size_t s = 0; s < kFireSegments; ++s) {
@@ -85,11 +79,16 @@ void FireForward::in_reference() const {
       f64(tables.offset)[n] = offset.x;
     }
   }
-  f.c.d = 1;
+  Tape tape;
+  FireNumbers by_c = f;
   for (int64_t d = 0; d < T; ++d) {
-    f64(tables.psi)[d] = f.psi(static_cast<double>(d)).x;
-    f64(tables.psi_dc)[d] = f.psi(static_cast<double>(d)).d;
+    f64(tables.psi_dc)[d] = 0;
+    by_c.c[0] = {f.c[0].x, &f64(tables.psi_dc)[d], &tape};
+    const Var psi = by_c.psi(static_cast<double>(d));
+    f64(tables.psi)[d] = psi.x;
+    tape.seed(psi, 1);
   }
+  tape.backward();
   for (int64_t i = 0; i < T; ++i) {
     const double N = f.normaliser(static_cast<double>(i), L0).x;
     f64(tables.inverse)[i] = 1 / N;
@@ -103,79 +102,47 @@ void FireForward::in_reference() const {
 }
 
 void FireBackward::in_reference() const {
-  const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
-  FireNumbers f(theta, negative_slope);
+  const int64_t H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
+  Tape tape;
+  const FireNumbers f(theta, negative_slope, &tape, dtheta);
   const std::vector<double> kinks = f.kinks();
-  /// The bias's contribution for constant normalisers: sums of db times slope u + offset.
-  const auto of_network = [&] {
-    Dual sum;
-    for (int64_t h = 0; h < H; ++h) {
-      for (size_t s = 0; s <= kinks.size(); ++s) {
-        const auto [slope, offset] = f.line(h, FireNumbers::inside(kinks, s));
-        const double* db = f64(g.dfire) + 2 * (h * kFireSegments + static_cast<int64_t>(s));
-        sum = sum + db[0] * offset + db[1] * slope;
-      }
-    }
-    return sum;
-  };
-  for (size_t p = 2; p < theta.size(); ++p) {
-    for (int64_t i = 0; i < dtheta[p].size(); ++i) {
-      f.number(p, i).d = 1;
-      f64(dtheta[p])[i] += of_network().d;
-      f.number(p, i).d = 0;
+  for (int64_t h = 0; h < H; ++h) {
+    for (size_t s = 0; s <= kinks.size(); ++s) {
+      const auto [slope, offset] = f.line(h, FireNumbers::inside(kinks, s));
+      const double* db = f64(g.dfire) + 2 * (h * kFireSegments + static_cast<int64_t>(s));
+      tape.seed(offset, db[0]);
+      tape.seed(slope, db[1]);
     }
   }
   // u = psi / N: du = dpsi / N - u dN / N.
-  for (size_t p = 0; p < 2; ++p) {
-    if (dtheta[p].size() == 0) continue;
-    f.number(p, 0).d = 1;
-    for (int64_t b = 0; b < B; ++b) {
-      for (int64_t i = 0; i < T; ++i) {
-        const Dual N = f.normaliser(i32(positions)[b * T + i], L0);
-        for (int64_t h = 0; h < H; ++h) {
-          const int64_t n = (b * H + h) * T + i;
-          const double of_psi = p == 0 ? f64(g.dfire_psi)[n] : 0;
-          f64(dtheta[p])[0] += (of_psi - f64(g.dfire_u)[n] * N.d) / N.x;
-        }
-      }
-    }
-    f.number(p, 0).d = 0;
+  for (int64_t n = 0; n < g.dfire_u.size(); ++n) {
+    const Var N = f.normaliser(i32(positions)[n / T / H * T + n % T], L0);
+    tape.seed(N, -f64(g.dfire_u)[n] / N.x);
+    tape.seed(f.c[0], f64(g.dfire_psi)[n] / N.x);
   }
+  tape.backward();
 }
 
-// --- at one logit
+// --- in attention
 
-namespace {
-
-struct FireLogit {
-  double u, psi_dc, slope, b;
-  int64_t segment;  // index in (H, kFireSegments)
-
-  FireLogit(const FireBias& bias, const LogitPlace& p) {
-    const FireTables& f = bias.tables;
-    const int32_t position = i32(bias.positions)[p.batch * p.T + p.later()];
+Vars FireBias::in_reference(const AttentionRow& row, const Gradients& g) const {
+  const FireTables& f = tables;
+  return row.by_key([&](int64_t j) {
+    const int64_t d = row.distance(j), later = row.later(j);
+    const int64_t of_later = (row.batch * row.H + row.h) * row.T + later;
+    const int32_t position = i32(positions)[row.batch * row.T + later];
     const int32_t* ends = i32(f.ends) + position * kFireHidden;
-    const int64_t d = p.distance();
-    segment = p.h * kFireSegments +
-              (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(d)) - ends);
-    u = f64(f.psi)[d] * f64(f.inverse)[position];
-    psi_dc = f64(f.psi_dc)[d];
-    slope = f64(f.slope)[segment];
-    b = slope * u + f64(f.offset)[segment];
-  }
-};
-
-}  // namespace
-
-double FireBias::in_reference(const LogitPlace& p) const { return FireLogit(*this, p).b; }
-
-void FireBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const {
-  const FireLogit logit(*this, p);
-  f64(g.dfire)[2 * logit.segment] += db;
-  f64(g.dfire)[2 * logit.segment + 1] += db * logit.u;
-  const int64_t of_later = (p.batch * p.H + p.h) * p.T + p.later();
-  f64(g.dfire_u)[of_later] += db * logit.slope * logit.u;
-  f64(g.dfire_psi)[of_later] += db * logit.slope * logit.psi_dc;
+    const int64_t segment =
+        row.h * kFireSegments +
+        (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(d)) - ends);
+    const Var offset = element(row.tape, f.offset, segment, g.dfire, 2 * segment);
+    const Var slope = element(row.tape, f.slope, segment, g.dfire, 2 * segment + 1);
+    // dfire_u and dfire_psi are gradients of two numbers, 1 and 0, in u.
+    const Var of_u(1, row.tape ? f64(g.dfire_u) + of_later : nullptr, row.tape);
+    const Var of_psi(0, row.tape ? f64(g.dfire_psi) + of_later : nullptr, row.tape);
+    const double u = f64(f.psi)[d] * f64(f.inverse)[position];
+    return slope * (u * of_u + f64(f.psi_dc)[d] * of_psi) + offset;
+  });
 }
 
 }  // namespace bamtrain

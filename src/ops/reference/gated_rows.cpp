@@ -1,7 +1,7 @@
 #include "ops/mechanisms/gated_rows.h"
 
+#include "ops/gates.h"
 #include "ops/reference/autodiff.h"
-#include "ops/reference/rules.h"
 
 namespace bamtrain {
 
@@ -9,18 +9,31 @@ using namespace reference;
 
 namespace {
 
-/// The number of (b, t, h), with its derivative with respect to gate `by`; -1: no derivative.
+// The rules of scales/gated_rows.h: the number of a row with `keys` visible keys, from its gates u.
+
+Var number_of(const Adaptive& rule, const Var* u, int64_t keys) {
+  return rule.delta +
+         softplus(u[0]) * pow(std::log(static_cast<double>(keys) + 1), rule.g * tanh(u[1]));
+}
+
+/// The number of (b, t, h).
 template <class Operation>
-Dual number_at(const Operation& of, int64_t b, int64_t t, int64_t h, int64_t H, int64_t by) {
+Var number_at(const Operation& of, int64_t b, int64_t t, int64_t h, int64_t H, Tape* tape = nullptr,
+              const Tensor& dgates = {}, const TensorList& dbias = {}) {
   const int64_t keys = visible_key_count(of.first_key, of.last_key, b, t);
-  Dual number = 1;
+  Var number = 1;
+  if (h < of.use.first_head) return number;
   with_rule(of.use.rule, [&]<class Rule>() {
-    Dual u[Rule::kGates];
+    Var u[Rule::kGates];
     for (int64_t k = 0; k < Rule::kGates; ++k) {
-      const double bias = of.bias.empty() ? 0 : f64(of.bias[static_cast<size_t>(k)])[h];
-      u[k] = {gate(of.gates, b, t, k * H + h) + bias, k == by ? 1.0 : 0.0};
+      const int64_t column = k * H + h;
+      u[k] = element(tape, of.gates, gate_at(of.gates, b, t, column), dgates,
+                     gate_at(dgates, b, t, column));
+      if (of.bias.empty()) continue;
+      const auto n = static_cast<size_t>(k);
+      u[k] = u[k] + element(tape, of.bias[n], h, tape ? dbias[n] : Tensor(), h);
     }
-    if (h >= of.use.first_head) number = number_of(Rule(of.use.constants), u, keys);
+    number = number_of(Rule(of.use.constants), u, keys);
   });
   return number;
 }
@@ -28,28 +41,21 @@ Dual number_at(const Operation& of, int64_t b, int64_t t, int64_t h, int64_t H, 
 }  // namespace
 
 void GatedRowsForward::in_reference() const {
-  const int64_t B = rows.shape[0], H = rows.shape[1], T = rows.shape[2];
-  for (int64_t b = 0; b < B; ++b) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t t = 0; t < T; ++t) {
-        f64(rows)[b * rows.stride[0] + h * rows.stride[1] + t] = number_at(*this, b, t, h, H, -1).x;
-      }
-    }
-  }
+  const int64_t H = rows.shape[1], T = rows.shape[2];
+  for_elements(rows, [&](int64_t at, int64_t n) {
+    f64(rows)[at] = number_at(*this, n / T / H, n % T, n / T % H, H).x;
+  });
 }
 
 void GatedRowsBackward::in_reference() const {
-  const int64_t B = drows.shape[0], H = drows.shape[1], T = drows.shape[2];
-  for (int64_t b = 0; b < B; ++b) {
-    for (int64_t t = 0; t < T; ++t) {
-      for (int64_t column = 0; column < gates.shape[2]; ++column) {
-        const int64_t h = column % H, k = column / H;
-        const double d = f64(drows)[(b * H + h) * T + t] * number_at(*this, b, t, h, H, k).d;
-        gate(dgates, b, t, column) = d;
-        if (!dbias.empty()) f64(dbias[static_cast<size_t>(k)])[h] += d;
-      }
-    }
+  const int64_t H = drows.shape[1], T = drows.shape[2];
+  Tape tape;
+  clear(dgates);
+  for (int64_t n = 0; n < drows.size(); ++n) {
+    tape.seed(number_at(*this, n / T / H, n % T, n / T % H, H, &tape, dgates, dbias),
+              f64(drows)[n]);
   }
+  tape.backward();
 }
 
 }  // namespace bamtrain

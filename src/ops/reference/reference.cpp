@@ -8,72 +8,41 @@
 
 #include "core/clip_factor.h"
 #include "core/ignore_index.h"
-#include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
 #include "ops/reference/autodiff.h"
-#include "ops/reference/mechanisms.h"
-#include "priors/rope.h"
 
 namespace bamtrain {
 
 namespace {
 
-using reference::f64;
-using reference::i32;
-
-constexpr double kGeluScale = 0.7978845608028654;  // sqrt(2 / pi)
-constexpr double kGeluCubic = 0.044715;
-
-double gelu(double x) {
-  return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
-}
-double gelu_derivative(double x) {
-  const double t = std::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluScale * (1 + 3 * kGeluCubic * x * x);
-}
-double normal_cumulative(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
-double gelu_erf(double x) { return x * normal_cumulative(x); }
-double gelu_erf_derivative(double x) {
-  return normal_cumulative(x) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
-}
-double silu(double x) { return x / (1 + std::exp(-x)); }
-double silu_derivative(double x) {
-  const double s = 1 / (1 + std::exp(-x));
-  return s * (1 + x * (1 - s));
-}
+using namespace reference;
 
 /// The activation without its gate.
-double activated(MlpKind kind, double x) {
+Var activated(MlpKind kind, Var x) {
   switch (kind) {
     case MlpKind::swiglu:
-      return silu(x);
+      return x * sigmoid(x);
     case MlpKind::geglu:
     case MlpKind::gelu:
-      return gelu(x);
+      return 0.5 * x * (1 + tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case MlpKind::gelu_erf:
-      return gelu_erf(x);
+      return 0.5 * x * erfc(-x * std::sqrt(0.5));
     case MlpKind::relu:
-      return x < 0 ? 0 : x;
-  }
-  return x;
-}
-double activated_derivative(MlpKind kind, double x) {
-  switch (kind) {
-    case MlpKind::swiglu:
-      return silu_derivative(x);
-    case MlpKind::geglu:
-    case MlpKind::gelu:
-      return gelu_derivative(x);
-    case MlpKind::gelu_erf:
-      return gelu_erf_derivative(x);
-    case MlpKind::relu:
-      return x > 0 ? 1 : 0;
+      return x.x <= 0 ? 0 : x;
   }
   return x;
 }
 
-class ReferenceBackend final : public HostBackend {
+/// Element n of an activation (N, F). Derivatives go to din.
+Var activation(MlpKind kind, const Tensor& in, int64_t n, int64_t F, Tape* tape = nullptr,
+               const Tensor& din = {}) {
+  const int64_t at = n / F * in.shape[1] + n % F;
+  const Var y = activated(kind, element(tape, in, at, din, at));
+  return is_gated(kind) ? y * element(tape, in, at + F, din, at + F) : y;
+}
+
+class ReferenceBackend final : public ReferenceAttention {
  public:
   const char* name() const override { return "reference"; }
   Dtype parameter_dtype() const override { return Dtype::f64; }
@@ -202,32 +171,19 @@ class ReferenceBackend final : public HostBackend {
   }
 
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override {
-    const int64_t N = out.shape[0], F = out.shape[1];
-    for (int64_t n = 0; n < N; ++n) {
-      for (int64_t f = 0; f < F; ++f) {
-        double& y = f64(out)[n * F + f];
-        if (is_gated(kind)) {
-          y = activated(kind, f64(in)[n * 2 * F + f]) * f64(in)[n * 2 * F + F + f];
-        } else {
-          y = activated(kind, f64(in)[n * F + f]);
-        }
-      }
+    for (int64_t n = 0; n < out.size(); ++n) {
+      f64(out)[n] = activation(kind, in, n, out.shape[1]).x;
     }
   }
 
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override {
-    const int64_t N = dout.shape[0], F = dout.shape[1];
-    for (int64_t n = 0; n < N; ++n) {
-      for (int64_t f = 0; f < F; ++f) {
-        const double d = f64(dout)[n * F + f];
-        if (is_gated(kind)) {
-          const double gate = f64(in)[n * 2 * F + f], up = f64(in)[n * 2 * F + F + f];
-          f64(din)[n * 2 * F + f] = d * up * activated_derivative(kind, gate);
-          f64(din)[n * 2 * F + F + f] = d * activated(kind, gate);
-        } else {
-          f64(din)[n * F + f] = d * activated_derivative(kind, f64(in)[n * F + f]);
-        }
-      }
+    const int64_t F = dout.shape[1], I = in.shape[1];
+    Tape tape;
+    for (int64_t n = 0; n < dout.size(); ++n) {
+      const Var y = activation(kind, in, n, F, &tape, din);
+      for (int64_t f = n % F; f < I; f += F) f64(din)[n / F * I + f] = 0;  // may be in's memory
+      tape.seed(y, f64(dout)[n]);
+      tape.backward();
     }
   }
 
@@ -239,33 +195,20 @@ class ReferenceBackend final : public HostBackend {
         for (int64_t h = 0; h < H; ++h) {
           double* row = f64(x) + b * x.stride[0] + t * x.stride[1] + h * x.stride[2];
           for (int64_t c = 0; c < half; ++c) {
-            const double cs = f64(cosine)[p * half + c], sn = f64(sine)[p * half + c];
-            if (inverse) {
-              rope_rotate_adjoint(row[c], row[c + half], cs, sn);
-            } else {
-              rope_rotate(row[c], row[c + half], cs, sn);
-            }
+            const double cs = f64(cosine)[p * half + c];
+            const double sn = (inverse ? -1 : 1) * f64(sine)[p * half + c];
+            const double first = row[c], second = row[c + half];
+            row[c] = first * cs - second * sn;
+            row[c + half] = second * cs + first * sn;
           }
         }
       }
     }
   }
 
-  MechanismOps& mechanisms() override { return mechanisms_; }
-
-  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
-    reference_attention_forward(out, saved, a);
-  }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
-                          const AttentionSaved& saved, const Attention& a) override {
-    reference_attention_backward(g, dout, out, saved, a);
-  }
-  void attention_entropy(Tensor entropy, const Attention& a) override {
-    reference_attention_entropy(entropy, a);
-  }
-  void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved&,
-                            const Attention& a) override {
-    reference_attention_statistics(entropy, nonzero_keys, a);
+  /// No formula and no adjoint is shared with the fast backends.
+  void run(const MechanismOperation& operation) override {
+    std::visit([](const auto& of) { of.in_reference(); }, operation);
   }
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
@@ -324,9 +267,6 @@ class ReferenceBackend final : public HostBackend {
     }
     if (rounded) convert(rounded, weights);
   }
-
- private:
-  ReferenceMechanisms mechanisms_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "ops/reference/autodiff.h"
-#include "ops/reference/rules.h"
 
 namespace bamtrain {
 
@@ -13,7 +12,7 @@ using namespace reference;
 
 namespace {
 
-Dual scale_of(const ScaleUse& use, const Duals& theta, int64_t n) {
+Var scale_of(const ScaleUse& use, const Vars& theta, int64_t n) {
   const std::string& name = use.info.name;
   const double* constant = use.constants.of;
   const auto keys = static_cast<double>(n);
@@ -29,36 +28,25 @@ Dual scale_of(const ScaleUse& use, const Duals& theta, int64_t n) {
 void ScaleForward::in_reference() const {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   for (int64_t h = 0; h < H; ++h) {
-    const Duals own = parameters_of_head(theta, h, H);
-    for (int64_t b = 0; b < B; ++b) {
-      for (int64_t i = 0; i < T; ++i) {
-        f64(scale)[(b * H + h) * T + i] =
-            h < use.first_head ? 1
-                               : scale_of(use, own, visible_key_count(first_key, last_key, b, i)).x;
-      }
+    const Vars own = parameters_of_head(theta, h, H);
+    for (int64_t n = 0; n < B * T; ++n) {
+      const int64_t b = n / T, i = n % T, keys = visible_key_count(first_key, last_key, b, i);
+      f64(scale)[(b * H + h) * T + i] = h < use.first_head ? 1 : scale_of(use, own, keys).x;
     }
   }
 }
 
 void ScaleBackward::in_reference() const {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  Tape tape;
   for (int64_t h = use.first_head; h < H; ++h) {
-    add_gradient(dtheta, theta, h, H, [&](const Duals& own) {
-      Dual sum;
-      for (int64_t b = 0; b < B; ++b) {
-        for (int64_t i = 0; i < T; ++i) {
-          sum = sum + f64(dscale)[(b * H + h) * T + i] *
-                          scale_of(use, own, visible_key_count(first_key, last_key, b, i));
-        }
-      }
-      return sum;
-    });
+    const Vars own = parameters_of_head(theta, h, H, &tape, dtheta);
+    for (int64_t n = 0; n < B * T; ++n) {
+      const int64_t b = n / T, i = n % T, keys = visible_key_count(first_key, last_key, b, i);
+      tape.seed(scale_of(use, own, keys), f64(dscale)[(b * H + h) * T + i]);
+    }
   }
-}
-
-Dual reference::number_of(const Adaptive& rule, const Dual* u, int64_t keys) {
-  return rule.delta +
-         softplus(u[0]) * pow(std::log(static_cast<double>(keys) + 1), rule.g * tanh(u[1]));
+  tape.backward();
 }
 
 /// Velickovic et al. 2025: above 0.5 nats, the larger of 1 and a polynomial of the entropy; else 1.

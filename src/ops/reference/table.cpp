@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/reference/attention_row.h"
 #include "ops/reference/autodiff.h"
-#include "ops/reference/place.h"
 #include "priors/kerple.h"
 #include "priors/nape.h"
 
@@ -62,14 +62,13 @@ size_t t5_bucket(int64_t d) {
   return 16 + k;
 }
 
-Dual bam(const Duals& theta, double d) {
-  const Dual location = exp(theta[2]) - exp(-theta[2]);
-  const Dual b = -exp(theta[0]) * pow(abs(-Dual(d) - location) + 1e-5, theta[1]);
-  return b.x > -1e4 ? b : Dual(-1e4);
+Var bam(const Vars& theta, double d) {
+  const Var location = exp(theta[2]) - exp(-theta[2]);
+  const Var b = -exp(theta[0]) * pow(abs(-d - location) + 1e-5, theta[1]);
+  return b.x > -1e4 ? b : Var(-1e4);
 }
 
-Dual table_value(const PriorUse& prior, const Duals& theta, int64_t h, int64_t H,
-                 int64_t i_less_j) {
+Var table_value(const PriorUse& prior, const Vars& theta, int64_t h, int64_t H, int64_t i_less_j) {
   const std::string& name = prior.info.name;
   const int64_t distance = std::abs(i_less_j);
   const auto d = static_cast<double>(distance);
@@ -92,7 +91,7 @@ int64_t middle_of(const PriorUse& prior, int64_t n) { return prior.two_sided ? (
 void TableForward::in_reference() const {
   const int64_t H = table.shape[0], T = table.shape[1];
   for (int64_t h = 0; h < H; ++h) {
-    const Duals own = parameters_of_head(theta, h, H);
+    const Vars own = parameters_of_head(theta, h, H);
     for (int64_t n = 0; n < T; ++n) {
       f64(table)[h * T + n] = table_value(prior, own, h, H, n - middle_of(prior, T)).x;
     }
@@ -101,25 +100,23 @@ void TableForward::in_reference() const {
 
 void TableBackward::in_reference() const {
   const int64_t H = dtable.shape[0], T = dtable.shape[1];
+  Tape tape;
   for (int64_t h = 0; h < H; ++h) {
-    add_gradient(dtheta, theta, h, H, [&](const Duals& own) {
-      Dual sum;
-      for (int64_t n = 0; n < T; ++n) {
-        sum = sum + f64(dtable)[h * T + n] * table_value(prior, own, h, H, n - middle_of(prior, T));
-      }
-      return sum;
-    });
+    const Vars own = parameters_of_head(theta, h, H, &tape, dtheta);
+    for (int64_t n = 0; n < T; ++n) {
+      tape.seed(table_value(prior, own, h, H, n - middle_of(prior, T)), f64(dtable)[h * T + n]);
+    }
   }
+  tape.backward();
 }
 
-// --- at one logit
+// --- in attention
 
-double TableBias::in_reference(const LogitPlace& p) const {
-  return f64(table)[p.h * table.stride[0] + p.by_distance(table.shape[1])];
-}
-
-void TableBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const {
-  f64(g.dtable)[p.h * g.dtable.stride[0] + p.by_distance(g.dtable.shape[1])] += db;
+Vars TableBias::in_reference(const AttentionRow& row, const Gradients& g) const {
+  return row.by_key([&](int64_t j) {
+    return element(row.tape, table, row.h * table.stride[0] + row.by_distance(j, table.shape[1]),
+                   g.dtable, row.h * g.dtable.stride[0] + row.by_distance(j, g.dtable.shape[1]));
+  });
 }
 
 }  // namespace bamtrain

@@ -1,8 +1,6 @@
 #include "ops/mechanisms/tokens.h"
 
-#include "ops/reference/autodiff.h"
-#include "ops/reference/formulas.h"
-#include "ops/reference/place.h"
+#include "ops/reference/attention_row.h"
 
 namespace bamtrain {
 
@@ -10,24 +8,27 @@ using namespace reference;
 
 namespace {
 
-/// b of a logit, from the dual numbers of its row and key.
-Dual bias_at(const TokenBias& bias, const LogitPlace& p, double of_row, double of_key) {
-  const Tensor& numbers = bias.numbers;
-  const double* n = f64(numbers) + p.batch * numbers.stride[0] + p.h * numbers.stride[1];
-  const Dual row(n[p.past + p.i], of_row), key(n[p.j], of_key);
-  const auto d = static_cast<double>(p.distance());
-  Dual b;
-  with_formula(bias.formula, [&]<class Of>() { b = formula_of(Of(), row, key, d); });
-  return b;
-}
+// The formulas of priors/formula.h: b from the row's number, the key's number and their distance.
+
+Var formula_of(Difference, Var row, Var key, double) { return -abs(key - row); }
+
+Var formula_of(LogSquare, Var row, Var key, double) { return -log1p((key - row) * (key - row)); }
 
 }  // namespace
 
-double TokenBias::in_reference(const LogitPlace& p) const { return bias_at(*this, p, 0, 0).x; }
-
-void TokenBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const {
-  f64(g.dnumbers)[p.of_key()] += db * bias_at(*this, p, 0, 1).d;
-  f64(g.dnumbers)[p.of_row()] += db * bias_at(*this, p, 1, 0).d;
+Vars TokenBias::in_reference(const AttentionRow& row, const Gradients& g) const {
+  const int64_t of_head = row.batch * numbers.stride[0] + row.h * numbers.stride[1];
+  const auto number = [&](int64_t t) {
+    return element(row.tape, numbers, of_head + t, g.dnumbers,
+                   (row.batch * row.H + row.h) * row.T + t);
+  };
+  return row.by_key([&](int64_t j) {
+    Var b;
+    with_formula(formula, [&]<class Of>() {
+      b = formula_of(Of(), number(row.own()), number(j), static_cast<double>(row.distance(j)));
+    });
+    return b;
+  });
 }
 
 }  // namespace bamtrain

@@ -1,4 +1,4 @@
-#include "ops/host_mechanisms.h"
+#include "ops/host_scratch.h"
 
 #include <algorithm>
 
@@ -40,14 +40,6 @@ void HostScratch::add_to(std::span<const Tensor> dtheta, const Pointers& values)
       put(dtheta[n], h, get(dtheta[n], h) + values.of[n][h]);
     }
   }
-}
-
-HostMechanisms::~HostMechanisms() = default;
-
-void HostMechanisms::plan(Arena& arena, const WorkspaceShape& w) { scratch_.plan(arena, w); }
-
-void HostMechanisms::run(const MechanismOperation& operation) {
-  std::visit([this](const auto& of) { of.on_host(scratch_); }, operation);
 }
 
 }  // namespace bamtrain

@@ -1,5 +1,6 @@
 #pragma once
-// The operations of mechanisms on the CPU, in fp64; parameters and gates have any dtype.
+// What the operations of mechanisms on the CPU need: they compute in fp64, and parameters have any
+// dtype.
 
 #include <span>
 
@@ -32,18 +33,6 @@ class HostScratch {
 
   Tensor theta_;   // (TensorList::kMost, WorkspaceShape::mechanism_values) f64
   Tensor dtheta_;  // likewise
-};
-
-/// Not inline, for the same reason.
-class HostMechanisms final : public MechanismOps {
- public:
-  ~HostMechanisms() override;
-  /// Registers scratch, as Backend::plan does.
-  void plan(Arena& arena, const WorkspaceShape& w);
-  void run(const MechanismOperation& operation) override;
-
- private:
-  HostScratch scratch_;
 };
 
 }  // namespace bamtrain
