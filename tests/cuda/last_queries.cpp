@@ -2,13 +2,10 @@
 // of models there.
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 #include <vector>
 
 #include "catch.h"
 #include "cuda/attention_shapes.h"
-#include "cuda/device.h"
 #include "normalizers/registry.h"
 #include "ops/normalizer_forms.h"
 #include "scales/registry.h"
@@ -17,20 +14,9 @@
 namespace bamtrain::testing {
 namespace {
 
-/// The same as for all rows: cuda/attention.cpp and cuda/normalizers.cpp.
-double tolerance(const AttentionCase& c, Dtype t) {
-  if (c.normalizer.kind != NormalizerKind::softmax || t == Dtype::bf16) {
-    return general_tolerance(c, t);
-  }
-  return 4 * kF32 * 24 + (c.mix && has_sums(c) ? 32 * 27 * kF32 : 0);
-}
-
 void check_last(const AttentionCase& c, int64_t rows, Dtype t) {
-  INFO(describe(c) << " in " << name_of(t) << ", the last " << rows << " rows");
-  Machine machine(t, cuda_device(), workspace_of(c));
-  Operation op = attention_of_last_rows(c, rows);
-  if (t == Dtype::bf16) allow_for_logit_readers(op, c);
-  compare_with_reference(op, t, tolerance(c, t), {&machine});
+  INFO("the last " << rows << " rows");
+  check_on_cuda(attention_of_last_rows(c, rows), c, t, cuda_tolerance(c, t));
 }
 
 /// Numbers of rows that begin inside a tile, at its start and after its start, and fill less than
@@ -40,13 +26,11 @@ constexpr int64_t kRows[] = {1, 70, 64, 7, 130, 33};
 TEST_CASE("the last queries on CUDA agree with the reference in every form") {
   size_t n = 0;
   for (TableForm table : table_forms_of_priors()) {
-    for (ScaleForm scale : kScales) {
+    for (ScaleForm scale : kScaleForms) {
       for (const int64_t D : {16, 64, 128}) {
         AttentionCase c;
         c.B = 1 + static_cast<int64_t>(n % 2);
         c.T = 200;
-        c.H = 4;
-        c.K = 2;
         c.D = D;
         c.table = table;
         c.scale = scale;
@@ -63,12 +47,11 @@ TEST_CASE("the last queries on CUDA agree with the reference in every form") {
 TEST_CASE("one query of each text on CUDA agrees with the reference in every form") {
   size_t n = 0;
   for (TableForm table : table_forms_of_priors()) {
-    for (ScaleForm scale : kScales) {
+    for (ScaleForm scale : kScaleForms) {
       AttentionCase c;
       c.B = 1 + static_cast<int64_t>(n % 2);
       c.T = 300;
-      c.K = 2;
-      c.H = c.K * (1 + static_cast<int64_t>(n % 5));
+      c.H = 2 * (1 + static_cast<int64_t>(n % 5));
       c.D = 64;
       c.table = table;
       c.scale = scale;
@@ -80,9 +63,9 @@ TEST_CASE("one query of each text on CUDA agrees with the reference in every for
   for (const NormalizerForm& form : every_normalizer()) {
     if (form.kind == NormalizerKind::entmax && form.alpha > 2) continue;
     AttentionCase c;
+    c.B = 1;
     c.T = 300;
-    c.K = 2;
-    c.H = c.K * (1 + static_cast<int64_t>(n++ % 5));
+    c.H = 2 * (1 + static_cast<int64_t>(n++ % 5));
     c.D = 64;
     c.normalizer = form;
     check_last(c, 1, Dtype::bf16);
@@ -92,12 +75,7 @@ TEST_CASE("one query of each text on CUDA agrees with the reference in every for
 TEST_CASE("one query of each text on CUDA agrees with the reference for every head dimension") {
   for (const int64_t D : {16, 32, 48, 64, 80, 96, 128}) {
     for (const int64_t heads_of_key : {1, 2, 4}) {
-      AttentionCase c;
-      c.B = 1;
-      c.T = 140;
-      c.K = 1;
-      c.H = heads_of_key;
-      c.D = D;
+      AttentionCase c = one_group(140, D, heads_of_key);
       check_last(c, 1, Dtype::bf16);
       c.normalizer = topk(20);
       check_last(c, 1, Dtype::bf16);
@@ -113,15 +91,11 @@ TEST_CASE("the last queries on CUDA agree with the reference for every normalize
     const NormalizerForm& form = normalizers[row];
     if (form.kind == NormalizerKind::entmax && form.alpha > 2) continue;
     for (size_t column = 0; column < tables.size(); ++column) {
-      AttentionCase c;
+      AttentionCase c = one_group(150, 32);
       c.B = 1 + static_cast<int64_t>(n % 2);
-      c.T = 150;
-      c.H = 2;
-      c.K = 1;
-      c.D = 32;
       c.table = tables[column];
       c.normalizer = form;
-      if (traits_of(form.kind).takes_scale) c.scale = kScales[n % 3];
+      if (traits_of(form.kind).takes_scale) c.scale = kScaleForms[n % 3];
       c.documents = n % 3 == 1;
       const int64_t rows = kRows[n++ % std::size(kRows)];
       if (!is_run(row, column, 4)) continue;
@@ -137,13 +111,11 @@ TEST_CASE("the last queries on CUDA agree with the reference where heads are mix
     if (reads_content(table)) continue;
     for (const int64_t H : {4, 33}) {
       AttentionCase c;
-      c.B = 2;
       c.T = 150;
       c.H = H;
       c.K = H == 33 ? 33 : 2;
-      c.D = 16;
       c.table = table;
-      c.scale = kScales[n % 3];
+      c.scale = kScaleForms[n % 3];
       c.mix = table == TableForm::none ? MixForm::add_residual : MixForm::concat_residual;
       c.hidden = 20;
       const int64_t rows = kRows[n++ % std::size(kRows)];

@@ -113,7 +113,13 @@ void check_near(const std::vector<double>& found, const std::vector<double>& tru
 }
 
 WorkspaceShape row_shape() {
-  return {.B = 1, .T = kMost, .H = 1, .K = 1, .D = kMost, .C = kMost, .general_attention = true};
+  return {.B = 1,
+          .T = kMost,
+          .H = 1,
+          .K = 1,
+          .D = kMost,
+          .C = kMost,
+          .attention = {{.general_path = true}}};
 }
 
 /// Calls f(machine, u) for the reference and for the CPU with both instruction sets; u is the unit

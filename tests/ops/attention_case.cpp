@@ -2,34 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "catch.h"
 #include "core/rng.h"
+#include "dense_attention.h"
+#include "named_tensors.h"
 #include "normalizers/registry.h"
 #include "ops/attention_call.h"
-#include "ops/reference/attention_row.h"
 #include "priors/fire.h"
 #include "roles.h"
 
 namespace bamtrain::testing {
 
 namespace {
-
-/// q, k, v or their gradients in one block.
-struct Heads {
-  Memory block;
-  Tensor q, k, v;
-
-  Heads(Memory memory, const AttentionCase& c)
-      : block(std::move(memory)),
-        q(block.tensor().slice(2, 0, c.H)),
-        k(block.tensor().slice(2, c.H, c.K)),
-        v(block.tensor().slice(2, c.H + c.K, c.K)) {}
-};
 
 BiasForm bias_form(TableForm table) {
   return table < TableForm::falling ? static_cast<BiasForm>(table) : BiasForm::table;
@@ -47,6 +35,38 @@ std::vector<TableForm> table_forms_of_priors() {
   std::vector<TableForm> all = table_forms_and({});
   std::replace(all.begin(), all.end(), TableForm::table, TableForm::falling);
   return all;
+}
+
+AttentionCase turning_case(size_t n, int64_t T, TableForm table) {
+  constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
+  constexpr int64_t kDimensions[] = {6, 16, 48, 80}, kPositions[] = {64, 5, 17, 2};
+  constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
+  AttentionCase c;
+  c.T = T;
+  c.table = table;
+  c.scale = kScaleForms[n % 3];
+  c.H = kHeads[n % 4][0];
+  c.K = kHeads[n % 4][1];
+  c.B = 1 + static_cast<int64_t>(n / 4 % 3);
+  c.D = kDimensions[n / 2 % 4];
+  c.documents = n / 3 % 2 == 1;
+  c.window = kWindows[n / 5 % 6];
+  c.zero_scale = n / 6 % 4 == 1;
+  c.own_rows = reads_content(table);
+  c.positions = kPositions[n / 7 % 4];
+  if (n % 5 == 3) c.content_scale = 0.5 / std::sqrt(static_cast<double>(c.D));
+  return c;
+}
+
+WorkspaceShape workspace_of(const AttentionCase& c) {
+  WorkspaceShape shape = Machine::kShape;
+  shape.B = std::max(shape.B, c.B);
+  shape.H = std::max(shape.H, c.H);
+  shape.K = std::max(shape.K, c.K);
+  shape.past = std::max<int64_t>(0, c.T - shape.T);
+  shape.attention.push_back({.normalizer = c.normalizer, .general_path = c.general});
+  shape.bidirectional = !c.causal;
+  return shape;
 }
 
 bool reads_content(TableForm form) { return bamtrain::reads_content(bias_of(bias_form(form))); }
@@ -74,36 +94,33 @@ Role role_of(Dtype t) {  // of an array that form_call requests, with A bf16 and
 }
 
 /// One call in a backend's memory: inputs, and memory for the results.
-struct Loaded {
-  Heads qkv, gradients;
-  std::vector<Memory> memory;
+struct Loaded : NamedTensors {
   AttentionCall x;
 
-  Loaded(Machine& m, const AttentionCase& c, const Arrays& in)
-      : qkv(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c),
-        gradients(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c) {
-    fill(qkv.q, in.at("q"));
-    fill(qkv.k, in.at("k"));
-    fill(qkv.v, in.at("v"));
-    x.a.q = qkv.q;
-    x.a.k = qkv.k;
-    x.a.v = qkv.v;
-    x.g.dq = gradients.q;
-    x.g.dk = gradients.k;
-    x.g.dv = gradients.v;
+  Loaded(const Machine& m, const AttentionCase& c, const Arrays& in) : NamedTensors(m, in) {
     const std::vector<int32_t> first = first_keys(c), last = last_keys(c);
+    const auto unwritten = [&](int64_t heads) {
+      return keep(m.unwritten(A, {c.B, c.T, heads, c.D}));
+    };
+    const Tensor inputs = unwritten(c.H + 2 * c.K), gradients = unwritten(c.H + 2 * c.K);
+    int64_t begin = 0;
+    const auto add_heads = [&](const char* name, int64_t heads, Tensor& t, Tensor& d) {
+      t = c.apart ? unwritten(heads) : inputs.slice(2, begin, heads);
+      d = c.apart ? unwritten(heads) : gradients.slice(2, begin, heads);
+      begin += heads;
+      fill(t, in.at(name));
+    };
+    add_heads("q", c.H, x.a.q, x.g.dq);
+    add_heads("k", c.K, x.a.k, x.g.dk);
+    add_heads("v", c.K, x.a.v, x.g.dv);
     const auto add = [&](const std::string& name, Tensor* t, Dtype dtype,
                          std::initializer_list<int64_t> dims) {
-      const auto it = in.find(name);
-      if (name == "first_key") {
-        memory.push_back(m.memory({Role::index, dims, {first.begin(), first.end()}}));
-      } else if (name == "last_key") {
-        memory.push_back(m.memory({Role::index, dims, {last.begin(), last.end()}}));
+      if (name == "first_key" || name == "last_key") {
+        const std::vector<int32_t>& keys = name == "first_key" ? first : last;
+        *t = keep(m.memory({Role::index, dims, {keys.begin(), keys.end()}}));
       } else {
-        memory.push_back(it != in.end() && name != "out" ? m.memory(it->second)
-                                                         : m.unwritten(role_of(dtype), dims));
+        *t = in.count(name) ? this->in(name) : keep(m.unwritten(role_of(dtype), dims));
       }
-      *t = memory.back().tensor();
     };
     form_call(x, form_of(c), attention_shape(c), Dtype::bf16, Dtype::f32, add);
   }
@@ -354,44 +371,46 @@ Values of_heads(const Values& v, const AttentionCase& c) {
   return sums;
 }
 
-/// Adds each gradient under the name of its input.
-template <class Gradients>
-void add_gradients(Arrays& out, const Gradients& g) {
-  for_tensors(g, [&out](const std::string& name, const Tensor& x) {
-    out[name.substr(std::string("d").size())] = read(x, P);
+/// Each gradient under the name of its input.
+Arrays gradients_of(const AttentionGradients& g, const AttentionCase& c) {
+  Arrays out;
+  for_tensors(g, [&](const std::string& name, const Tensor& x) {
+    if (!x) return;
+    if (name == "dfire") {
+      const Values both = read(x, Role::wide);
+      for (size_t i = 0; i < both.x.size(); ++i) {
+        Values& line = out[i % 2 == 0 ? "offset" : "slope"];
+        line.role = P;
+        line.shape = {both.shape[0], kFireSegments};
+        line.x.push_back(both.x[i]);
+      }
+    } else if (name == "dalpha") {
+      out["alphas"] = of_heads(read(x, P), c);
+    } else {
+      const bool channels = name == "dq" || name == "dk" || name == "dv";
+      out[name.substr(1)] = read(x, channels ? A : P);
+    }
   });
-}
-void add_gradients(Arrays& out, const FireBiasGradients& g) {
-  const Values both = read(g.dfire, Role::wide);
-  Values slope{P, {both.shape[0], kFireSegments}, {}}, offset = slope;
-  for (size_t i = 0; i < both.x.size(); i += 2) {
-    offset.x.push_back(both.x[i]);
-    slope.x.push_back(both.x[i + 1]);
-  }
-  out["slope"] = slope;
-  out["offset"] = offset;
-  out["of_u"] = read(g.dfire_u, P);
-  out["of_psi"] = read(g.dfire_psi, P);
+  return out;
 }
 }  // namespace
 
 namespace {
-/// The mix network's inputs at every visible (i, j) of each sequence, concatenated.
+/// The mix network's inputs at every (i, j) of each sequence, concatenated.
 std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
-  Machine m(Dtype::f64);
-  const Loaded call(m, c, in);
-  Attention a = call.x.a;
-  a.mix = {};
   const bool scores = *c.mix != MixForm::bias_only, sums = *c.mix == MixForm::add_residual;
   std::vector<double> all;
-  for (int64_t n = 0; n < c.B * c.T; ++n) {
-    const std::vector<AttentionRow> heads = reference_rows(a, n / c.T, n % c.T);
-    for (size_t j = 0; j < heads[0].s.size(); ++j) {
-      if (scores) {
-        for (const AttentionRow& row : heads) all.push_back(row.s[j].x + (sums ? row.B[j].x : 0));
+  for (int64_t row = 0; row < c.B * c.T; ++row) {
+    const int64_t i = row % c.T, last = c.causal ? i : c.T - 1;
+    std::vector<DenseRow> heads;
+    for (int64_t h = 0; h < c.H; ++h) heads.emplace_back(c, in, row / c.T, h, i, 0, last);
+    for (size_t n = 0; n < heads[0].s.size(); ++n) {
+      for (const DenseRow& of : heads) {
+        if (scores) all.push_back(of.s[n] + (sums ? of.b[n] : 0));
       }
-      if (sums) continue;
-      for (const AttentionRow& row : heads) all.push_back(row.B[j].x);
+      for (const DenseRow& of : heads) {
+        if (!sums) all.push_back(of.b[n]);
+      }
     }
   }
   return all;
@@ -474,6 +493,9 @@ Operation attention(const AttentionCase& c) {
     op.inputs["alphas"] = alphas;
   }
   op.differentiated = {"out"};
+  op.constant = {"psi", "psi_dc", "inverse"};
+  // It shifts all logits of a row equally.
+  if (traits_of(c.normalizer.kind).sums_to_one) op.constant.emplace_back("c2");
   // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are its sums. q and k
   // multiply this by numbers of size 1 / sqrt(D). Averages over n keys fall as sqrt(n). A logit,
   // and lse of a row that sees one key, is s + b, each of size 1.
@@ -481,7 +503,7 @@ Operation attention(const AttentionCase& c) {
   const double root_T = std::sqrt(static_cast<double>(c.T));
   op.cancelling = {{"q", 1 / root_T},   {"k", c.content / root_T},  {"table", root_D / root_T},
                    {"numbers", root_D}, {"slope", root_D},          {"offset", root_D},
-                   {"of_u", root_D},    {"of_psi", root_D},         {"scale", c.content * root_D},
+                   {"fire_u", root_D},  {"fire_psi", root_D},       {"scale", c.content * root_D},
                    {"lse", 1},          {"alphas", root_T * root_D}};
   for (const char* name : {"w1", "w2"}) op.cancelling.emplace(name, read_by_mix * root_D);
   for (const char* name : {"c1", "c2"}) op.cancelling.emplace(name, 2 * root_D);
@@ -494,6 +516,7 @@ Operation attention(const AttentionCase& c) {
       any);
   // fp32 throughout, whatever the activations.
   op.tolerances = {{"lse", fp32_tolerance(c)}};
+  op.workspace = workspace_of(c);
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded call(m, c, in);
     const AttentionCall& x = call.x;
@@ -516,127 +539,99 @@ Operation attention(const AttentionCase& c) {
     }
     fill(x.dout, cotangents.at("out"));
     m.backend().attention_backward(x.g, x.dout, x.out, x.saved, x.a);
-    Arrays gradients{{"q", read(x.g.dq, A)}, {"k", read(x.g.dk, A)}, {"v", read(x.g.dv, A)}};
-    if (x.g.dscale) gradients["scale"] = read(x.g.dscale, P);
-    if (x.g.dalpha) gradients["alphas"] = of_heads(read(x.g.dalpha, P), c);
-    std::visit([&](const auto& g) { add_gradients(gradients, g); }, x.g.bias);
-    if (c.mix) add_gradients(gradients, x.g.mix);
-    return gradients;
-  };
-  return op;
-}
-
-Operation attention_entropy(const AttentionCase& c) {
-  require(c.scale == ScaleForm::none, "a case without a scale");
-  Operation op;
-  op.inputs = attention(c).inputs;
-  // Rows that see one key have zero entropy, peaked rows almost zero.
-  op.cancelling = {{"entropy", 1}};
-  op.forward = [c](Machine& m, const Arrays& in) {
-    const Loaded call(m, c, in);
-    const Memory entropy = m.unwritten(P, {c.B, c.H, c.T});
-    m.backend().attention_entropy(entropy.tensor(), call.x.a);
-    return Arrays{{"entropy", read(entropy.tensor(), P)}};
-  };
-  return op;
-}
-
-Operation attention_statistics(const AttentionCase& c) {
-  Operation op;
-  op.inputs = attention(c).inputs;
-  // Rounding may add or remove one key per row, with entmax only.
-  op.cancelling = {{"entropy", 1}, {"support", static_cast<double>(c.T)}};
-  const bool exact = c.normalizer.kind != NormalizerKind::entmax;
-  op.tolerances = {{"support", exact ? 0 : 1 / static_cast<double>(c.T)}};
-  op.forward = [c](Machine& m, const Arrays& in) {
-    const Loaded call(m, c, in);
-    const AttentionCall& x = call.x;
-    const Memory entropy = m.unwritten(P, {c.B, c.H, c.T}),
-                 nonzero_keys = m.unwritten(P, {c.B, c.H, c.T});
-    if (!in.count("level")) m.backend().attention_forward(x.out, x.saved, x.a);
-    m.backend().attention_statistics(entropy.tensor(), nonzero_keys.tensor(), x.saved, x.a);
-    return Arrays{{"entropy", read(entropy.tensor(), P)},
-                  {"support", read(nonzero_keys.tensor(), P)}};
+    return gradients_of(x.g, c);
   };
   return op;
 }
 
 namespace {
-/// The dimensions of scale and bias that count rows. They are shorter if past keys come first.
-std::map<std::string, size_t> dimensions_of_rows(const AttentionCase& c, int64_t n) {
-  std::map<std::string, std::vector<int64_t>> all;
-  std::map<std::string, size_t> found = {{"scale", 2}};
-  const auto add_all = [&](const char* name, Tensor*, Dtype, std::vector<int64_t> dims) {
-    all[name] = std::move(dims);
-  };
-  const auto add = [&](const std::string& name, Tensor*, Dtype, const std::vector<int64_t>& dims) {
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d] != all.at(name)[d]) found[name] = d;
-    }
-  };
-  AttentionShape last = attention_shape(c);
-  last.T = n;
-  last.past = c.T - n;
-  Bias any = bias_of(bias_form(c.table));
-  std::visit(
-      [&](auto& bias) {
-        bias.plan(attention_shape(c), Dtype::f32, add_all);
-        bias.plan(last, Dtype::f32, add);
-      },
-      any);
-  return found;
+/// The inputs and the machine of the case.
+Operation without_adjoint(const AttentionCase& c) {
+  Operation op;
+  op.inputs = attention(c).inputs;
+  op.workspace = workspace_of(c);
+  // Rows that see one key have zero entropy, peaked rows almost zero. lse is as in attention.
+  op.cancelling = {{"entropy", 1}, {"lse", 1}};
+  op.tolerances = {{"lse", fp32_tolerance(c)}};
+  return op;
 }
 }  // namespace
 
+Operation attention_entropy(const AttentionCase& c) {
+  require(c.scale == ScaleForm::none, "a case without a scale");
+  Operation op = without_adjoint(c);
+  op.forward = [c](Machine& m, const Arrays& in) {
+    Loaded call(m, c, in);
+    m.backend().attention_entropy(call.out("entropy", P, {c.B, c.H, c.T}), call.x.a);
+    return call.results();
+  };
+  return op;
+}
+
+Operation attention_statistics(const AttentionCase& c) {
+  Operation op = without_adjoint(c);
+  // Rounding may add or remove one key per row, with entmax only.
+  op.cancelling["support"] = static_cast<double>(c.T);
+  const bool exact = c.normalizer.kind != NormalizerKind::entmax;
+  op.tolerances["support"] = exact ? 0 : 1 / static_cast<double>(c.T);
+  op.forward = [c](Machine& m, const Arrays& in) {
+    Loaded call(m, c, in);
+    const AttentionCall& x = call.x;
+    if (!in.count("level")) m.backend().attention_forward(x.out, x.saved, x.a);
+    m.backend().attention_statistics(call.out("entropy", P, {c.B, c.H, c.T}),
+                                     call.out("support", P, {c.B, c.H, c.T}), x.saved, x.a);
+    return call.results();
+  };
+  return op;
+}
+
 Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
-  Operation op;
-  op.inputs = attention(c).inputs;
-  op.cancelling = {{"entropy", 1}, {"lse", 1}};
-  op.tolerances = {{"lse", fp32_tolerance(c)}};
+  Operation op = without_adjoint(c);
   op.forward = [c, n](Machine& m, const Arrays& in) {
-    const Loaded call(m, c, in);
-    Attention a = call.x.a;
+    Loaded call(m, c, in);
+    Attention& a = call.x.a;
     a.q = a.q.slice(1, c.T - n, n);
     Values first = last_of(read(a.first_key, Role::index), 1, n);
     for (double& j : first.x) j -= static_cast<double>(c.T - n);
-    const Memory first_key = m.memory(first);
-    a.first_key = first_key.tensor();
-    std::vector<Memory> parts;
-    const std::map<std::string, size_t> of_rows = dimensions_of_rows(c, n);
-    for_tensors(a, [&](const std::string& name, Tensor& t) {
-      const auto dim = of_rows.find(name);
-      if (!t || dim == of_rows.end()) return;
-      parts.push_back(m.memory(last_of(in.at(name), dim->second, n)));
-      t = parts.back().tensor();
-    });
-    const Memory out = m.unwritten(A, {c.B, n, c.H, c.D}), lse = m.unwritten(P, {c.B, c.H, n});
-    const Memory entropy = m.unwritten(P, {c.B, c.H, n});
+    a.first_key = call.keep(m.memory(first));
+    // Of what counts rows, the last: its dimensions are shorter if past keys come first.
+    const auto shorten = [&](const char* name, Tensor* t, Dtype, std::vector<int64_t> dims) {
+      Values v = in.at(name);
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (dims[d] != v.shape[d]) v = last_of(v, d, n);
+      }
+      *t = call.keep(m.memory(v));
+    };
+    AttentionShape shape = attention_shape(c);
+    shape.T = n;
+    shape.past = c.T - n;
+    std::visit([&](auto& bias) { bias.plan(shape, Dtype::f32, shorten); }, a.bias);
+    if (a.scale.t) shorten("scale", &a.scale.t, Dtype::f32, {c.B, c.H, n});
     const bool softmax = c.normalizer.kind == NormalizerKind::softmax;
-    const Memory threshold = m.unwritten(P, {c.B, c.H, n});
-    const Memory last = m.unwritten(Role::index, {c.B, c.H, n});
+    AttentionSaved saved{call.keep(m.unwritten(P, {c.B, c.H, n}))};
     // What a model gives of other normalizers, of as many rows; behind it lie other tensors.
     constexpr int64_t kBehind = 256;
     const int64_t words = c.B * c.H * live_groups(n) * live_words(n);
-    const Memory of_live = m.memory(constant_values(Role::index, {words + kBehind}, 12345));
-    AttentionSaved saved{lse.tensor()};
-    if (!softmax) {
-      Tensor live = of_live.tensor().slice(0, 0, words);
-      live = live.reshaped({c.B, c.H, live_groups(n), live_words(n)});
-      saved = {lse.tensor(), threshold.tensor(), last.tensor(), live};
+    const Tensor of_live =
+        call.keep(m.memory(constant_values(Role::index, {words + kBehind}, 12345)));
+    if (softmax) {
+      call.out("lse", P, saved.level);
+    } else {
+      const Tensor live = of_live.slice(0, 0, words);
+      saved = {saved.level, call.keep(m.unwritten(P, {c.B, c.H, n})),
+               call.keep(m.unwritten(Role::index, {c.B, c.H, n})),
+               live.reshaped({c.B, c.H, live_groups(n), live_words(n)})};
     }
-    m.backend().attention_forward(out.tensor(), saved, a);
-    const std::vector<double> behind = read(of_live.tensor(), Role::index).x;
+    m.backend().attention_forward(call.out("out", A, {c.B, n, c.H, c.D}), saved, a);
+    const std::vector<double> behind = read(of_live, Role::index).x;
     for (int64_t w = words; w < words + kBehind; ++w) {
       require(behind[static_cast<size_t>(w)] == 12345,
               "nothing written behind AttentionSaved::live");
     }
-    Arrays results{{"out", read(out.tensor(), A)}};
-    if (softmax) results["lse"] = read(lse.tensor(), P);
     if (softmax && !a.scale.t) {
-      m.backend().attention_entropy(entropy.tensor(), a);
-      results["entropy"] = read(entropy.tensor(), P);
+      m.backend().attention_entropy(call.out("entropy", P, {c.B, c.H, n}), a);
     }
-    return results;
+    return call.results();
   };
   return op;
 }
@@ -645,23 +640,44 @@ void check_content_scale(Machine& m, AttentionCase c) {
   AttentionCase scaled = c;
   scaled.content_scale = 4 / std::sqrt(static_cast<double>(c.D));
   INFO(describe(c) << " on " << m.backend().name());
-  const Operation plain = attention(c), other = attention(scaled);
-  Arrays in = plain.inputs;
-  for (auto& [name, v] : in) {
-    for (double& x : v.x) x = rounded(x, m.dtype_of(v.role));
-  }
-  Arrays larger = in;
-  for (double& x : larger.at("q").x) x *= 4;
-  const Arrays truth = plain.forward(m, larger), found = other.forward(m, in);
-  for (const auto& [name, v] : truth) check_equal(found.at(name).x, v.x);
-  const Arrays dout = {{"out", in.at("q")}};
-  const Arrays dtruth = plain.adjoint(m, larger, truth, dout, 0);
-  Arrays dfound = other.adjoint(m, in, found, dout, 0);
-  for (double& x : dfound.at("q").x) x /= 4;
-  for (const auto& [name, v] : dtruth) check_equal(dfound.at(name).x, v.x);
+  Operation plain = attention(c), other = attention(scaled);
+  other.inputs = plain.inputs = round_to(plain.inputs, m);
+  for (double& x : plain.inputs.at("q").x) x *= 4;
+  const Pass truth = run(plain, m);
+  Pass found = run(other, m);
+  for (double& x : found.gradients.at("q").x) x /= 4;
+  for (const auto& [name, v] : truth.results) check_equal(found.results.at(name).x, v.x);
+  for (const auto& [name, v] : truth.gradients) check_equal(found.gradients.at(name).x, v.x);
   if (c.scale != ScaleForm::none) return;
-  check_equal(attention_entropy(scaled).forward(m, in).at("entropy").x,
-              attention_entropy(c).forward(m, larger).at("entropy").x);
+  check_equal(attention_entropy(scaled).forward(m, other.inputs).at("entropy").x,
+              attention_entropy(c).forward(m, plain.inputs).at("entropy").x);
+}
+
+void check_edges(Machine& m, AttentionCase c, double bf16_error) {
+  const NormalizerForm& form = c.normalizer;
+  const bool whole = traits_of(form.kind).sums_to_one;
+  // Below alpha 1.01, rounding errors of x = p^(1/1000) are a thousand times those of p.
+  const double most = form.kind == NormalizerKind::entmax && form.alpha < 1.1 ? 1e-3 : 1e-5;
+  const double least = m.dtype_of(A) == Dtype::bf16 ? bf16_error : most;
+  for (double factor : {0.0, 1.0, 1e4}) {
+    for (TableForm table : {TableForm::none, TableForm::self}) {
+      c.table = table;
+      INFO(describe(c) << ", logits times " << factor << " on " << m.backend().name());
+      Operation op = attention(c);
+      std::fill(op.inputs.at("v").x.begin(), op.inputs.at("v").x.end(), 1.0);
+      for (double& x : op.inputs.at("q").x) x *= factor;
+      const Pass pass = run(op, m);
+      size_t wrong = 0;
+      for (double sum : pass.results.at("out").x) {
+        wrong += !(sum <= 1 + least && sum >= (whole ? 1 - least : 0));
+      }
+      CHECK(wrong == 0);
+      for (const auto& [name, v] : pass.gradients) {
+        INFO(name);
+        CHECK(std::all_of(v.x.begin(), v.x.end(), [](double x) { return std::isfinite(x); }));
+      }
+    }
+  }
 }
 
 }  // namespace bamtrain::testing

@@ -43,7 +43,7 @@ std::vector<TableForm> table_forms_of_priors();
 bool reads_content(TableForm form);
 
 struct AttentionCase {
-  int64_t B = 1, T = 1, H = 1, K = 1, D = 8;
+  int64_t B = 2, T = 70, H = 4, K = 2, D = 16;
   TableForm table = TableForm::none;
   ScaleForm scale = ScaleForm::none;
   bool documents = false;  // of random length
@@ -62,17 +62,23 @@ struct AttentionCase {
   // Softmax's adjoint uses the backend's own forward pass, like other normalizers'. For the CPU's
   // general path, whose D comes from the weights and not from the rounded `out`.
   bool own_rows = false;
+  bool general = false;  // the general path also for softmax
+  bool apart = false;    // q, k, v and their gradients each in memory of their own
 };
 
-/// Heads and key heads, and windows, that cases cycle through.
-constexpr int64_t kTurningHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
-constexpr int64_t kTurningWindows[] = {0, 5, 64, 70, 0, 1};
+/// The n-th of cases that cycle through sequences, heads, dimensions, scales, documents, windows,
+/// rows with t = 0, content scales and counts of positions, with different periods.
+AttentionCase turning_case(size_t n, int64_t T, TableForm table);
+
+/// What the case needs of a machine.
+WorkspaceShape workspace_of(const AttentionCase& c);
 
 /// Inputs: q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T).
 /// Results: out, and what the normalizer saves (level as lse, threshold, last). On a backend, q, k,
 /// v are parts of one (B, T, H + 2 K, D), as in the model, and so are their gradients.
 /// - fire: the lines slope and offset (H, kFireSegments) are inputs. Besides their gradients, the
-///   backend returns "of_u" and "of_psi".
+///   backend returns "fire_u" and "fire_psi".
+/// - c2 has no gradient where weights sum to 1, fire's functions of distances have none anywhere.
 /// - Contextual positions are waves. Any other bias has normal numbers.
 /// - A mix has w1, w2 and c2, normal numbers over the root of what a layer reads, and c1 (add_mix
 ///   in the source).
@@ -96,6 +102,11 @@ Values last_of(const Values& v, size_t dim, int64_t n);
 /// Checks on a machine that a content scale of 4 / sqrt(D) is bitwise identical with queries four
 /// times as large. REQUIRES: sqrt(D) is a power of two.
 void check_content_scale(Machine& m, AttentionCase c);
+
+/// Checks on a machine that rows sum to one, at most one where the normalizer may leave some of it,
+/// and that every gradient is finite: for logits that are all equal, of size 1 and of size 1e4, and
+/// bam's floor. `bf16_error`: of such a sum in bf16.
+void check_edges(Machine& m, AttentionCase c, double bf16_error);
 
 /// (B, T): the first keys visible under `documents`, `window` and `padding`. Seeded by the case's
 /// shape.

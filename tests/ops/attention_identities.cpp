@@ -6,31 +6,12 @@
 
 #include "attention_case.h"
 #include "catch.h"
+#include "dense_attention.h"
 
 namespace bamtrain::testing {
 namespace {
 
 constexpr Dtype kDtypes[] = {Dtype::f64, Dtype::f32, Dtype::bf16};
-
-/// Forward results and gradients, with the saved results of the machine's own forward pass.
-/// Cotangents depend only on the shape. With `row`, all cotangents are zero except those of that
-/// row of the first sequence.
-struct Run {
-  Arrays results, gradients;
-
-  Run(const Operation& op, Dtype t, int64_t row = -1) {
-    Machine m(t);
-    results = op.forward(m, op.inputs);
-    const Values& out = results.at("out");
-    Values dout = random_values(Role::activation, out.shape, "dout");
-    for (double& x : dout.x) x = rounded(x, m.dtype_of(Role::activation));
-    const int64_t width = out.shape[2] * out.shape[3];
-    for (size_t e = 0; row >= 0 && e < dout.x.size(); ++e) {
-      if (static_cast<int64_t>(e) / width != row) dout.x[e] = 0;
-    }
-    gradients = op.adjoint(m, op.inputs, results, {{"out", dout}}, 0);
-  }
-};
 
 double tolerance_of(Dtype t) {
   if (t == Dtype::f64) return 1e-12;
@@ -41,10 +22,7 @@ double tolerance_of(Dtype t) {
 
 AttentionCase long_case() {
   AttentionCase c;
-  c.B = 2;
   c.T = 150;
-  c.H = 4;
-  c.K = 2;
   c.D = 20;
   c.table = TableForm::table;
   c.scale = ScaleForm::content;
@@ -54,13 +32,13 @@ AttentionCase long_case() {
 
 TEST_CASE("a constant added to the table changes the log-sum alone") {
   for (Dtype t : kDtypes) {
-    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+    for (ScaleForm scale : kScaleForms) {
       AttentionCase c = long_case();
       c.scale = scale;
       Operation op = attention(c);
-      const Run before(op, t);
+      const Pass before = run(op, t);
       for (double& b : op.inputs["table"].x) b += 3;
-      const Run after(op, t);
+      const Pass after = run(op, t);
       INFO(describe(c));
       for (const auto& [name, v] : before.gradients) {
         const auto n = static_cast<double>(c.T);
@@ -84,15 +62,21 @@ TEST_CASE("a constant added to the table changes the log-sum alone") {
 TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each head's bias") {
   for (Dtype t : kDtypes) {
     for (TableForm table : {TableForm::table, TableForm::difference}) {
-      for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      for (ScaleForm scale : kScaleForms) {
         AttentionCase c = long_case();
         c.table = table;
         c.scale = scale;
         c.documents = false;
-        const Operation op = attention(c);
+        Operation op = attention(c);
+        const Values all = random_values(Role::activation, op.inputs.at("q").shape, "dout");
         for (int64_t row : {-1, 1, 63, 64, 149}) {
-          const Run run(op, t, row);
-          const std::vector<double>& d = run.gradients.at(has_sums(c) ? "numbers" : "table").x;
+          Values& dout = op.cotangents["out"] =
+              all;  // of all rows, or of one of the first sequence
+          for (size_t e = 0; row >= 0 && e < dout.x.size(); ++e) {
+            if (static_cast<int64_t>(e) / (c.H * c.D) != row) dout.x[e] = 0;
+          }
+          const Pass pass = run(op, t);
+          const std::vector<double>& d = pass.gradients.at(has_sums(c) ? "numbers" : "table").x;
           for (size_t begin = 0; begin < d.size(); begin += static_cast<size_t>(c.T)) {
             double sum = 0, size = 0;
             for (size_t i = begin; i < begin + static_cast<size_t>(c.T); ++i) {
@@ -115,17 +99,17 @@ TEST_CASE("the gradient of t times t is that of q times q, row by row, where t s
   for (Dtype t : kDtypes) {
     const AttentionCase c = long_case();
     const Operation op = attention(c);
-    const Run run(op, t);
+    const Pass pass = run(op, t);
     Values by_scale = op.inputs.at("scale"), by_query = by_scale;
     for (int64_t b = 0; b < c.B; ++b) {
       for (int64_t i = 0; i < c.T; ++i) {
         for (int64_t h = 0; h < c.H; ++h) {
           const auto row = static_cast<size_t>((b * c.H + h) * c.T + i);
-          by_scale.x[row] *= run.gradients.at("scale").x[row];
+          by_scale.x[row] *= pass.gradients.at("scale").x[row];
           double& dot = by_query.x[row] = 0;
           for (int64_t d = 0; d < c.D; ++d) {
             const auto e = static_cast<size_t>(((b * c.T + i) * c.H + h) * c.D + d);
-            dot += op.inputs.at("q").x[e] * run.gradients.at("q").x[e];
+            dot += op.inputs.at("q").x[e] * pass.gradients.at("q").x[e];
           }
         }
       }
@@ -139,7 +123,7 @@ TEST_CASE("a content scale is a factor of the queries, to the bit") {
     Machine m(t);
     for (TableForm table : kTableForms) {
       if (reads_content(table)) continue;  // queries also contribute to its bias
-      for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      for (ScaleForm scale : kScaleForms) {
         AttentionCase c = long_case();
         c.D = 16;
         c.table = table;
@@ -161,9 +145,8 @@ TEST_CASE("a content scale is a factor of the queries, to the bit") {
 
 TEST_CASE("documents packed into one sequence give what each gives alone, dead tiles or not") {
   AttentionCase c;
+  c.B = 1;
   c.T = 500;
-  c.H = 2;
-  c.K = 1;
   c.D = 24;
   c.table = TableForm::falling;
   c.documents = true;
@@ -171,9 +154,7 @@ TEST_CASE("documents packed into one sequence give what each gives alone, dead t
   Operation op = attention(c);
   for (Dtype t : kDtypes) {
     Machine m(t);
-    for (auto& [name, v] : op.inputs) {
-      for (double& x : v.x) x = rounded(x, m.dtype_of(v.role));
-    }
+    op.inputs = round_to(op.inputs, m);
     const Arrays packed = op.forward(m, op.inputs);
     const Arrays dout{{"out", packed.at("out")}};
     const Arrays gradients = op.adjoint(m, op.inputs, packed, dout, 0);
@@ -218,21 +199,19 @@ TEST_CASE("documents packed into one sequence give what each gives alone, dead t
 TEST_CASE("long sequences with small windows skip tiles and lose nothing") {
   for (int64_t window : {1, 5, 64, 70}) {
     AttentionCase c;
+    c.B = c.H = c.K = 1;
     c.T = 1000;
-    c.H = c.K = 1;
-    c.D = 16;
     c.window = window;
     c.table = TableForm::table;
     c.scale = ScaleForm::both;
     INFO(describe(c));
-    compare_with_reference(attention(c), Dtype::f32, 100 * kF32);
-    compare_with_reference(attention(c), Dtype::bf16, 100 * kF32);
+    compare_with_reference(attention(c), 100 * kF32);
   }
 }
 
 TEST_CASE("a row that sees one key returns its value and sends no gradient through the logit") {
   for (TableForm table : {TableForm::none, TableForm::table, TableForm::self}) {
-    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+    for (ScaleForm scale : kScaleForms) {
       for (Dtype t : kDtypes) {
         AttentionCase c = long_case();
         c.H = c.K = 3;
@@ -240,19 +219,18 @@ TEST_CASE("a row that sees one key returns its value and sends no gradient throu
         c.table = table;
         c.scale = scale;
         Operation op = attention(c);
-        for (auto& [name, v] : op.inputs) {
-          for (double& x : v.x) x = rounded(x, t);
-        }
-        const Run run(op, t);
+        Machine m(t);
+        op.inputs = round_to(op.inputs, m);
+        const Values dout = random_values(Role::activation, op.inputs.at("v").shape, "dout");
+        op.cotangents = round_to({{"out", dout}}, m);
+        const Pass pass = run(op, m);
         INFO(describe(c) << " in " << name_of(t));
-        check_equal(run.results.at("out").x, op.inputs.at("v").x);
-        for (const auto& [name, v] : run.gradients) {
+        check_equal(pass.results.at("out").x, op.inputs.at("v").x);
+        for (const auto& [name, v] : pass.gradients) {
           if (name == "v") continue;
           CHECK(std::count(v.x.begin(), v.x.end(), 0.0) == static_cast<int64_t>(v.x.size()));
         }
-        Values dout = random_values(Role::activation, op.inputs.at("v").shape, "dout");
-        for (double& x : dout.x) x = rounded(x, t);
-        check_equal(run.gradients.at("v").x, dout.x);
+        check_equal(pass.gradients.at("v").x, op.cotangents.at("out").x);
       }
     }
   }
@@ -264,24 +242,13 @@ TEST_CASE("t = 0 makes the row the mean of the values it sees") {
     c.scale = ScaleForm::both;
     Operation op = attention(c);
     std::fill(op.inputs["scale"].x.begin(), op.inputs["scale"].x.end(), 0.0);
-    for (double& x : op.inputs["v"].x) x = rounded(x, t);
-    const Run run(op, t);
-    const std::vector<int32_t> first = first_keys(c);
-    Values mean = run.results.at("out");
-    for (size_t e = 0; e < mean.x.size(); ++e) {
-      const auto D = static_cast<size_t>(c.D), H = static_cast<size_t>(c.H),
-                 K = static_cast<size_t>(c.K), T = static_cast<size_t>(c.T);
-      const size_t d = e % D, h = e / D % H, row = e / D / H, i = row % T, b = row / T;
-      const auto begin = static_cast<size_t>(first[row]);
-      mean.x[e] = 0;
-      for (size_t j = begin; j <= i; ++j) {
-        mean.x[e] += op.inputs["v"].x[((b * T + j) * K + h / (H / K)) * D + d] /
-                     static_cast<double>(i - begin + 1);
-      }
-    }
-    check_close("out", run.results.at("out"), mean, tolerance_of(t));
+    Machine m(t);
+    op.inputs = round_to(op.inputs, m);
+    const Pass pass = run(op, m);
+    check_close("out", pass.results.at("out"), dense_attention(c, op.inputs).at("out"),
+                tolerance_of(t));
     for (const char* name : {"q", "k", "table"}) {
-      const std::vector<double>& g = run.gradients.at(name).x;
+      const std::vector<double>& g = pass.gradients.at(name).x;
       CHECK(std::count(g.begin(), g.end(), 0.0) == static_cast<int64_t>(g.size()));
     }
     compare_with_reference(op, t == Dtype::bf16 ? Dtype::bf16 : Dtype::f32, 100 * kF32);
@@ -289,21 +256,19 @@ TEST_CASE("t = 0 makes the row the mean of the values it sees") {
 }
 
 TEST_CASE("tables bounded at -1e4 hide keys without spoiling the others") {
-  for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+  for (ScaleForm scale : kScaleForms) {
     AttentionCase c = long_case();
     c.scale = scale;
     c.table = TableForm::bounded;
     INFO(describe(c));
-    compare_with_reference(attention(c), Dtype::f32, 100 * kF32);
-    compare_with_reference(attention(c), Dtype::bf16, 100 * kF32);
+    compare_with_reference(attention(c), 100 * kF32);
     // If all keys of a row are at -1e4, its fp32 logits have an error of 4e-4 (half a unit in the
     // last place), times t up to 3. Probabilities and gradients are off by as much.
     c.table = TableForm::self;
     Operation op = attention(c);
     // The gradient of t in t (s + b) multiplies dz by b = -1e4, and relies on dz summing to zero.
     if (scale == ScaleForm::both) op.cancelling["scale"] = 1e4;
-    compare_with_reference(op, Dtype::f32, 4e-3);
-    compare_with_reference(op, Dtype::bf16, 4e-3);
+    compare_with_reference(op, 4e-3);
   }
 }
 
@@ -316,15 +281,14 @@ TEST_CASE("logits of 1e4 give the hard maximum and finite gradients") {
     INFO(describe(c));
     // At t = 3, a logit of size 1e4 t has an error of 0.3 sqrt(D) u 1e4 t = 3e-3 (linear.cpp), at
     // worst three times that. This affects the few rows whose two largest logits are that close.
-    compare_with_reference(attention(c), Dtype::f32, 1e-2);
-    compare_with_reference(attention(c), Dtype::bf16, 1e-2);
+    compare_with_reference(attention(c), 1e-2);
   }
 }
 
 TEST_CASE("a key that is NaN reaches every row that sees it and no other") {
   AttentionCase c;
+  c.B = c.K = 1;
   c.T = 80;
-  c.H = 2;
   for (int64_t key : {0, 15, 47, 56, 63, 64}) {
     // Key 56 lies where a maximum over lanes meets the largest logit, of key 0. With a window row
     // 79 sees of the first 64 keys only key 63.
@@ -357,46 +321,12 @@ TEST_CASE("a key that is NaN reaches every row that sees it and no other") {
 }
 
 TEST_CASE("q, k, v in blocks of their own give the bits that they give inside qkv") {
-  const AttentionCase c = long_case();
-  const Operation op = attention(c);
+  AttentionCase c = long_case();
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    Machine m(t);
-    const Arrays inside = op.forward(m, op.inputs);
-    const Memory q = m.memory(op.inputs.at("q")), k = m.memory(op.inputs.at("k"));
-    const Memory v = m.memory(op.inputs.at("v")), table = m.memory(op.inputs.at("table"));
-    const Memory scale = m.memory(op.inputs.at("scale"));
-    const std::vector<int32_t> first = first_keys(c);
-    const Memory first_key = m.memory({Role::index, {c.B, c.T}, {first.begin(), first.end()}});
-    Attention a;
-    a.q = q.tensor();
-    a.k = k.tensor();
-    a.v = v.tensor();
-    a.bias = TableBias{table.tensor()};
-    a.scale = {scale.tensor()};
-    a.first_key = first_key.tensor();
-    const Memory out = m.unwritten(Role::activation, {c.B, c.T, c.H, c.D});
-    const Memory lse = m.unwritten(Role::parameter, {c.B, c.H, c.T});
-    m.backend().attention_forward(out.tensor(), {lse.tensor()}, a);
-    check_equal(read(out.tensor(), Role::activation).x, inside.at("out").x);
-    const Memory dout = m.memory(inside.at("out"));
-    const Memory dq = m.unwritten(Role::activation, {c.B, c.T, c.H, c.D});
-    const Memory dk = m.unwritten(Role::activation, {c.B, c.T, c.K, c.D});
-    const Memory dv = m.unwritten(Role::activation, {c.B, c.T, c.K, c.D});
-    const Memory dtable = m.unwritten(Role::parameter, {c.H, c.T});
-    const Memory dscale = m.unwritten(Role::parameter, {c.B, c.H, c.T});
-    AttentionGradients g;
-    g.dq = dq.tensor();
-    g.dk = dk.tensor();
-    g.dv = dv.tensor();
-    g.bias = TableBiasGradients{dtable.tensor()};
-    g.dscale = dscale.tensor();
-    m.backend().attention_backward(g, dout.tensor(), out.tensor(), {lse.tensor()}, a);
-    const Arrays d = op.adjoint(m, op.inputs, inside, {{"out", inside.at("out")}}, 0);
-    check_equal(read(dq.tensor(), Role::activation).x, d.at("q").x);
-    check_equal(read(dk.tensor(), Role::activation).x, d.at("k").x);
-    check_equal(read(dv.tensor(), Role::activation).x, d.at("v").x);
-    check_equal(read(dtable.tensor(), Role::parameter).x, d.at("table").x);
-    check_equal(read(dscale.tensor(), Role::parameter).x, d.at("scale").x);
+    c.apart = false;
+    const Pass inside = run(attention(c), t);
+    c.apart = true;
+    check_same(run(attention(c), t), inside);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "attention_case.h"
@@ -11,29 +11,15 @@
 namespace bamtrain::testing {
 namespace {
 
-/// Calls f(case, n) for every T in every form; n, dimensions, heads, sequences, documents and
-/// windows cycle.
+/// Calls f(case, n) for every T in every form.
 template <class F>
 void for_last_rows(F&& f) {
-  constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}};
-  constexpr int64_t kDimensions[] = {6, 16, 48, 80};
-  constexpr int64_t kWindows[] = {0, 5, 64, 0, 70, 1, 0};
-  std::vector<TableForm> forms(std::begin(kTableForms), std::end(kTableForms));
-  forms.push_back(TableForm::falling);
   size_t n = 0;
   for (int64_t T : {2, 17, 64, 65, 130, 200}) {
-    for (TableForm form : forms) {
+    for (TableForm form : table_forms_and({TableForm::falling})) {
       for (ScaleForm scale : kScaleForms) {
-        AttentionCase c;
-        c.T = T;
-        c.table = form;
+        AttentionCase c = turning_case(n, T, form);
         c.scale = scale;
-        c.B = 1 + static_cast<int64_t>(n % 2);
-        c.D = kDimensions[n % 4];
-        c.H = kHeads[n / 2 % 3][0];
-        c.K = kHeads[n / 2 % 3][1];
-        c.documents = n / 3 % 2 == 1;
-        c.window = kWindows[n % 7];
         const int64_t rows =
             std::min<int64_t>(T - 1, n % 5 == 0 ? 33 : static_cast<int64_t>(n % 5));
         ++n;
@@ -60,11 +46,9 @@ TEST_CASE("the last rows alone are those of all rows, to the bit in the referenc
 }
 
 TEST_CASE("the last rows alone on the CPU agree with the reference") {
-  for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
-    for_last_rows([&](const AttentionCase& c, int64_t n) {
-      compare_with_reference(attention_of_last_rows(c, n), t, fp32_tolerance(c));
-    });
-  }
+  for_last_rows([&](const AttentionCase& c, int64_t n) {
+    compare_with_reference(attention_of_last_rows(c, n), fp32_tolerance(c));
+  });
 }
 
 TEST_CASE("pieces of several tiles, past several blocks of keys, agree with the reference") {
@@ -75,8 +59,6 @@ TEST_CASE("pieces of several tiles, past several blocks of keys, agree with the 
       AttentionCase c;
       c.T = T;
       c.B = 1 + static_cast<int64_t>(n % 2);
-      c.H = 4;
-      c.K = 2;
       c.D = 24;
       c.table = form;
       c.scale = kScaleForms[n % 3];
@@ -84,21 +66,14 @@ TEST_CASE("pieces of several tiles, past several blocks of keys, agree with the 
       c.window = n % 5 == 2 ? 300 : 0;
       ++n;
       INFO(describe(c) << ", the last " << rows << " rows");
-      WorkspaceShape shape = Machine::kShape;
-      shape.past = T - shape.T;
-      for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
-        for (const CpuIsa isa : {kNewestIsa, CpuIsa::avx512}) {
-          Machine machine(t, isa, shape);
-          compare_with_reference(attention_of_last_rows(c, rows), t, fp32_tolerance(c), {&machine});
-        }
-      }
+      compare_with_reference(attention_of_last_rows(c, rows), fp32_tolerance(c));
     }
   }
 }
 
 TEST_CASE("the last rows alone have the same bits on any number of threads") {
   AttentionCase c;
-  c.T = 130;
+  c.B = 1;
   c.H = 6;
   c.K = 3;
   c.D = 48;
@@ -106,18 +81,8 @@ TEST_CASE("the last rows alone have the same bits on any number of threads") {
   // Of 300 rows a head has two tasks, and their keys are several blocks.
   for (const auto& [T, rows] : {std::pair<int64_t, int64_t>{130, 7}, {130, 100}, {1500, 300}}) {
     c.T = T;
-    const Operation op = attention_of_last_rows(c, rows);
-    WorkspaceShape shape = Machine::kShape;
-    shape.past = std::max<int64_t>(0, T - shape.T);
     for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
-      std::vector<double> out;
-      for (const int threads : {1, 2, 3, 4}) {
-        const Threads limit(threads);
-        Machine cpu(t, kNewestIsa, shape);
-        const Values found = op.forward(cpu, op.inputs).at("out");
-        if (out.empty()) out = found.x;
-        check_equal(found.x, out);
-      }
+      check_same_for_any_threads(attention_of_last_rows(c, rows), t);
     }
   }
 }
@@ -125,9 +90,7 @@ TEST_CASE("the last rows alone have the same bits on any number of threads") {
 TEST_CASE("a logit that is no number reaches its row of the last rows, and no other") {
   for (const TableForm form : {TableForm::none, TableForm::table, TableForm::log_square}) {
     AttentionCase c;
-    c.T = 40;
-    c.H = 2;
-    c.K = 1;
+    c.B = 1;
     c.table = form;
     for (const int64_t rows : {3, 20}) {
       const Operation op = attention_of_last_rows(c, rows);

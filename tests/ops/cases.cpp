@@ -6,34 +6,13 @@
 #include "attention_case.h"
 #include "core/ignore_index.h"
 #include "core/rng.h"
+#include "named_tensors.h"
 #include "roles.h"
 #include "scales/registry.h"
 
 namespace bamtrain::testing {
 
 namespace {
-
-Tensor tensor_or_none(const std::vector<Memory>& memory) {
-  return memory.empty() ? Tensor() : memory.front().tensor();
-}
-
-/// The named input in memory; empty if it is absent.
-std::vector<Memory> optional(const Machine& m, const Arrays& in, const std::string& name) {
-  std::vector<Memory> out;
-  if (in.count(name)) out.push_back(m.memory(in.at(name)));
-  return out;
-}
-
-/// Memory for the gradient of an optional input, filled with `existing`.
-std::vector<Memory> optional_gradient(const Machine& m, const Arrays& in, const std::string& name,
-                                      double existing) {
-  std::vector<Memory> out;
-  if (in.count(name)) {
-    const Values& v = in.at(name);
-    out.push_back(m.memory(constant_values(P, v.shape, existing)));
-  }
-  return out;
-}
 
 Values index_values(int64_t n, int64_t below, const std::string& stream) {
   const Rng rng(29, stream);
@@ -96,26 +75,19 @@ Operation linear(const LinearCase& c) {
                    {"weight", rows},
                    {"bias", rows}};
   op.forward = [c](Machine& m, const Arrays& in) {
-    const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
-    const auto bias = optional(m, in, "bias");
-    const Memory y = m.unwritten(A, {c.N, c.O + c.gap});
-    m.backend().linear_forward(y.tensor().slice(1, 0, c.O), x.tensor(), w.tensor(),
-                               tensor_or_none(bias));
-    return Arrays{{"y", without_gap(y.tensor(), A, c.O)}};
+    NamedTensors x(m, in);
+    const Tensor rows = x.keep(m.unwritten(A, {c.N, c.O + c.gap}));
+    m.backend().linear_forward(rows.slice(1, 0, c.O), x.in("x"), x.in("weight"), x.in("bias"));
+    return Arrays{{"y", without_gap(rows, A, c.O)}};
   };
   op.adjoint = [c](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
                    double existing) {
-    const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
-    const Memory rows = m.memory(with_gap(cotangents.at("y"), c.gap));
-    const Tensor dy = rows.tensor().slice(1, 0, c.O);
-    const Memory dx = m.unwritten(A, {c.N, c.I});
-    const Memory dw = m.memory(constant_values(P, {c.O, c.I}, existing));
-    const auto db = optional_gradient(m, in, "bias", existing);
-    m.backend().linear_backward_input(dx.tensor(), dy, w.tensor());
-    m.backend().linear_backward_weight(dw.tensor(), tensor_or_none(db), dy, x.tensor());
-    Arrays out{{"x", read(dx.tensor(), A)}, {"weight", read(dw.tensor(), P)}};
-    if (c.bias) out["bias"] = read(db.front().tensor(), P);
-    return out;
+    NamedTensors x(m, in);
+    const Tensor dy = x.keep(m.memory(with_gap(cotangents.at("y"), c.gap))).slice(1, 0, c.O);
+    m.backend().linear_backward_input(x.out("x", A, {c.N, c.I}), dy, x.in("weight"));
+    m.backend().linear_backward_weight(x.gradient("weight", existing), x.gradient("bias", existing),
+                                       dy, x.in("x"));
+    return x.results();
   };
   return op;
 }
@@ -145,29 +117,21 @@ Operation norm(const NormCase& c) {
   }
   if (c.C == 1) op.cancelling = {{"residual", rstd}, {"branch", rstd}, {"weight", 1}};
   op.forward = [c, eps](Machine& m, const Arrays& in) {
-    const Memory residual = m.memory(in.at("residual")), w = m.memory(in.at("weight"));
-    const auto branch = optional(m, in, "branch"), bias = optional(m, in, "bias");
-    const Memory sum = m.unwritten(A, {c.N, c.C}), y = m.unwritten(A, {c.N, c.C});
-    const Memory stats = m.unwritten(P, {c.N, 2});
-    m.backend().norm_forward(sum.tensor(), y.tensor(), stats.tensor(), residual.tensor(),
-                             tensor_or_none(branch), w.tensor(), tensor_or_none(bias), c.kind, eps);
-    return Arrays{{"sum", read(sum.tensor(), A)},
-                  {"y", read(y.tensor(), A)},
-                  {"stats", read(stats.tensor(), P)}};
+    NamedTensors x(m, in);
+    m.backend().norm_forward(x.out("sum", A, {c.N, c.C}), x.out("y", A, {c.N, c.C}),
+                             x.out("stats", P, {c.N, 2}), x.in("residual"), x.in("branch"),
+                             x.in("weight"), x.in("bias"), c.kind, eps);
+    return x.results();
   };
   op.adjoint = [c](Machine& m, const Arrays& in, const Arrays& saved, const Arrays& cotangents,
                    double existing) {
-    const Memory sum = m.memory(saved.at("sum")), stats = m.memory(saved.at("stats"));
-    const Memory w = m.memory(in.at("weight")), dy = m.memory(cotangents.at("y"));
-    const Memory dsum = m.memory(constant_values(A, {c.N, c.C}, existing));
-    const Memory dw = m.memory(constant_values(P, {c.C}, existing));
-    const auto db = optional_gradient(m, in, "bias", existing);
-    m.backend().norm_backward(dsum.tensor(), dw.tensor(), tensor_or_none(db), dy.tensor(),
-                              sum.tensor(), stats.tensor(), w.tensor(), c.kind);
-    Arrays out{{"residual", read(dsum.tensor(), A)}, {"weight", read(dw.tensor(), P)}};
-    if (c.branch) out["branch"] = out["residual"];
-    if (c.bias) out["bias"] = read(db.front().tensor(), P);
-    return out;
+    NamedTensors x(m, in), forward(m, saved), d(m, cotangents);
+    const Tensor dsum = x.gradient("residual", existing, A);
+    if (c.branch) x.out("branch", A, dsum);
+    m.backend().norm_backward(dsum, x.gradient("weight", existing), x.gradient("bias", existing),
+                              d.in("y"), forward.in("sum"), forward.in("stats"), x.in("weight"),
+                              c.kind);
+    return x.results();
   };
   return op;
 }
@@ -181,15 +145,14 @@ Operation activation(MlpKind kind, int64_t N, int64_t F) {
   op.differentiated = {"out"};
   op.cancelling = {{"out", 1}, {"in", 1}};  // 1 + tanh left of zero
   op.forward = [=](Machine& m, const Arrays& in) {
-    const Memory x = m.memory(in.at("in")), out = m.unwritten(A, {N, F});
-    m.backend().activation_forward(out.tensor(), x.tensor(), kind);
-    return Arrays{{"out", read(out.tensor(), A)}};
+    NamedTensors x(m, in);
+    m.backend().activation_forward(x.out("out", A, {N, F}), x.in("in"), kind);
+    return x.results();
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents, double) {
-    const Memory x = m.memory(in.at("in")), dout = m.memory(cotangents.at("out"));
-    const Memory din = m.unwritten(A, {N, width});
-    m.backend().activation_backward(din.tensor(), dout.tensor(), x.tensor(), kind);
-    return Arrays{{"in", read(din.tensor(), A)}};
+    NamedTensors x(m, in), d(m, cotangents);
+    m.backend().activation_backward(x.out("in", A, {N, width}), d.in("out"), x.in("in"), kind);
+    return x.results();
   };
   return op;
 }
@@ -210,22 +173,20 @@ Operation rotate(const RotateCase& c) {
       sine.x.push_back(rounded(std::sin(angle), Dtype::f32));
     }
   }
-  const auto turn = [=](Machine& m, const Values& v, bool inverse) {
-    const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 2, c.D});
-    const Tensor x = wide.tensor().slice(2, 0, c.H);
-    fill(x, v);
-    const Memory p = m.memory(positions), cs = m.memory(cosine), sn = m.memory(sine);
-    m.backend().rotate(x, p.tensor(), cs.tensor(), sn.tensor(), inverse);
-    return read(x, A);
+  const auto turn = [=](Machine& m, const Arrays& in, const char* from, const char* to,
+                        bool inverse) {
+    const Arrays tables = {{"positions", positions}, {"cosine", cosine}, {"sine", sine}};
+    NamedTensors x(m, in), of(m, tables);
+    const Tensor heads = x.out(to, A, x.in_inside(from, 2, 0, c.H + 2));
+    m.backend().rotate(heads, of.in("positions"), of.in("cosine"), of.in("sine"), inverse);
+    return x.results();
   };
   Operation op;
   op.inputs["x"] = random_values(A, {c.B, c.T, c.H, c.D}, "x");
   op.differentiated = {"rotated"};
-  op.forward = [=](Machine& m, const Arrays& in) {
-    return Arrays{{"rotated", turn(m, in.at("x"), false)}};
-  };
+  op.forward = [=](Machine& m, const Arrays& in) { return turn(m, in, "x", "rotated", false); };
   op.adjoint = [=](Machine& m, const Arrays&, const Arrays&, const Arrays& cotangents, double) {
-    return Arrays{{"x", turn(m, cotangents.at("rotated"), true)}};
+    return turn(m, cotangents, "rotated", "x", true);
   };
   return op;
 }
@@ -254,19 +215,17 @@ Operation running_sums(const SumsCase& c) {
   op.differentiated = {"sums"};
   op.accumulated = {"bias"};
   op.forward = [=](Machine& m, const Arrays& in) {
-    const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
-    const Tensor gates = wide.tensor().slice(2, 0, c.H);
-    fill(gates, in.at("gates"));
+    NamedTensors x(m, in);
     // After the sums of past tokens, if there are any.
-    const Memory all = m.unwritten(Role::wide, {c.B, c.H, c.past + c.T});
-    const Tensor sums = all.tensor().slice(2, c.past, c.T);
+    const Tensor all = x.keep(m.unwritten(Role::wide, {c.B, c.H, c.past + c.T}));
     Tensor before;
     if (c.past > 0) {
-      before = all.tensor().slice(2, c.past - 1, 1);
+      before = all.slice(2, c.past - 1, 1);
       fill(before, in.at("before"));
     }
-    m.backend().run(SumsForward{sums, gates, bias.tensor(), before});
-    return Arrays{{"sums", read(sums, Role::wide)}};
+    m.backend().run(SumsForward{x.out("sums", Role::wide, all.slice(2, c.past, c.T)),
+                                x.in_inside("gates", 2, 0, c.H + 3), x.in("bias"), before});
+    return x.results();
   };
   if (c.past > 0) {
     op.inputs["before"] = random_values(Role::wide, {c.B, c.H, 1}, "before", 100);
@@ -274,17 +233,13 @@ Operation running_sums(const SumsCase& c) {
   }
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
                    double existing) {
-    const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
-    const Tensor gates = wide.tensor().slice(2, 0, c.H);
-    fill(gates, in.at("gates"));
+    NamedTensors x(m, in);
     Values d = cotangents.at("sums");
     d.role = P;
-    const Memory dsums = m.memory(d);
-    const Memory dwide = m.unwritten(A, {c.B, c.T, c.H + 3});
-    const Tensor dgates = dwide.tensor().slice(2, 0, c.H);
-    const Memory dbias = m.memory(constant_values(P, {c.H}, existing));
-    m.backend().run(SumsBackward{dgates, dbias.tensor(), dsums.tensor(), gates, bias.tensor()});
-    return Arrays{{"gates", read(dgates, A)}, {"bias", read(dbias.tensor(), P)}};
+    m.backend().run(SumsBackward{x.out("gates", A, x.inside(A, {c.B, c.T, c.H}, 2, 0, c.H + 3)),
+                                 x.gradient("bias", existing), x.keep(m.memory(d)),
+                                 x.in_inside("gates", 2, 0, c.H + 3), x.in("bias")});
+    return x.results();
   };
   return op;
 }
@@ -298,18 +253,6 @@ Operation adaptive_scale(const AdaptiveCase& c) {
   const std::vector<int32_t> first = first_keys(seen);
   const Values first_key{Role::index, {c.B, c.T}, {first.begin(), first.end()}};
   const GatedUse use = {GatedRule::adaptive, {{0.5, 1.5}}, c.first_head};
-  const auto biases = [](const Machine& m, const Arrays& in) {
-    std::vector<Memory> out;
-    for (const char* name : {"beta_bias", "gamma_bias"}) {
-      if (in.count(name)) out.push_back(m.memory(in.at(name)));
-    }
-    return out;
-  };
-  const auto tensors = [](const std::vector<Memory>& memory) {
-    std::vector<Tensor> out;
-    for (const Memory& x : memory) out.push_back(x.tensor());
-    return out;
-  };
   Operation op;
   op.inputs["gates"] = random_values(A, {c.B, c.T, 2 * c.H}, "gates", 2);
   if (c.bias) {
@@ -318,35 +261,27 @@ Operation adaptive_scale(const AdaptiveCase& c) {
   }
   op.differentiated = {"scale"};
   op.accumulated = {"beta_bias", "gamma_bias"};
+  using Tensors = std::vector<Tensor>;
   op.forward = [=](Machine& m, const Arrays& in) {
-    const Memory wide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3}), keys = m.memory(first_key);
-    const Tensor gates = wide.tensor().slice(2, 2, 2 * c.H);
-    fill(gates, in.at("gates"));
-    const std::vector<Memory> bias = biases(m, in);
-    const Memory scale = m.unwritten(P, {c.B, c.H, c.T});
-    m.backend().run(GatedRowsForward{scale.tensor(), gates, keys.tensor(), use, tensors(bias)});
-    return Arrays{{"scale", read(scale.tensor(), P)}};
+    NamedTensors x(m, in);
+    const Tensor gates = x.in_inside("gates", 2, 2, 2 * c.H + 3),
+                 keys = x.keep(m.memory(first_key));
+    const Tensors bias = {x.in("beta_bias"), x.in("gamma_bias")};
+    m.backend().run(GatedRowsForward{x.out("scale", P, {c.B, c.H, c.T}), gates, keys, use,
+                                     c.bias ? bias : Tensors()});
+    return x.results();
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
                    double existing) {
-    const Memory wide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3}), keys = m.memory(first_key);
-    const Tensor gates = wide.tensor().slice(2, 2, 2 * c.H);
-    fill(gates, in.at("gates"));
-    const std::vector<Memory> bias = biases(m, in);
-    Arrays held = in;
-    for (auto& [name, v] : held) std::fill(v.x.begin(), v.x.end(), existing);
-    const std::vector<Memory> dbias = biases(m, held);
-    const Memory dwide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3});
-    const Tensor dgates = dwide.tensor().slice(2, 2, 2 * c.H);
-    const Memory dscale = m.memory(cotangents.at("scale"));
-    m.backend().run(GatedRowsBackward{dgates, tensors(dbias), dscale.tensor(), gates, keys.tensor(),
-                                      use, tensors(bias)});
-    Arrays out{{"gates", read(dgates, A)}};
-    if (c.bias) {
-      out["beta_bias"] = read(dbias[0].tensor(), P);
-      out["gamma_bias"] = read(dbias[1].tensor(), P);
-    }
-    return out;
+    NamedTensors x(m, in), d(m, cotangents);
+    const Tensor gates = x.in_inside("gates", 2, 2, 2 * c.H + 3),
+                 keys = x.keep(m.memory(first_key));
+    const Tensors bias = {x.in("beta_bias"), x.in("gamma_bias")};
+    const Tensors dbias = {x.gradient("beta_bias", existing), x.gradient("gamma_bias", existing)};
+    m.backend().run(GatedRowsBackward{
+        x.out("gates", A, x.inside(A, {c.B, c.T, 2 * c.H}, 2, 2, 2 * c.H + 3)),
+        c.bias ? dbias : Tensors(), d.in("scale"), gates, keys, use, c.bias ? bias : Tensors()});
+    return x.results();
   };
   return op;
 }
@@ -360,24 +295,19 @@ Operation embedding(const EmbeddingCase& c) {
   op.differentiated = {"out"};
   op.accumulated = {"table", "position_table"};
   op.forward = [=](Machine& m, const Arrays& in) {
-    const Memory table = m.memory(in.at("table")), out = m.unwritten(A, {c.N, c.C});
-    const auto extra = optional(m, in, "position_table");
-    const Memory token = m.memory(tokens), position = m.memory(positions);
-    m.backend().embedding_forward(out.tensor(), token.tensor(), table.tensor(), c.scale,
-                                  position.tensor(), tensor_or_none(extra));
-    return Arrays{{"out", read(out.tensor(), A)}};
+    NamedTensors x(m, in);
+    m.backend().embedding_forward(x.out("out", A, {c.N, c.C}), x.keep(m.memory(tokens)),
+                                  x.in("table"), c.scale, x.keep(m.memory(positions)),
+                                  x.in("position_table"));
+    return x.results();
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
                    double existing) {
-    const Memory dout = m.memory(cotangents.at("out"));
-    const Memory dtable = m.memory(constant_values(P, {c.V, c.C}, existing));
-    const auto dextra = optional_gradient(m, in, "position_table", existing);
-    const Memory token = m.memory(tokens), position = m.memory(positions);
-    m.backend().embedding_backward(dtable.tensor(), c.scale, tensor_or_none(dextra), dout.tensor(),
-                                   token.tensor(), position.tensor());
-    Arrays out{{"table", read(dtable.tensor(), P)}};
-    if (c.positions) out["position_table"] = read(dextra.front().tensor(), P);
-    return out;
+    NamedTensors x(m, in), d(m, cotangents);
+    m.backend().embedding_backward(x.gradient("table", existing), c.scale,
+                                   x.gradient("position_table", existing), d.in("out"),
+                                   x.keep(m.memory(tokens)), x.keep(m.memory(positions)));
+    return x.results();
   };
   return op;
 }
@@ -391,27 +321,23 @@ Operation cross_entropy(const CrossEntropyCase& c) {
   std::vector<double>& logits = op.inputs["logits"].x;
   for (double& z : logits) z += c.shift;
   for (int64_t r = 1; r <= c.R; ++r) logits[static_cast<size_t>(r * c.V - 1)] += c.peak;
-  const auto rows = [c](Machine& m, Role role) {
-    return m.unwritten(role, {c.R, (c.V + 3) / 4 * 4});
-  };
+  const int64_t stride = (c.V + 3) / 4 * 4;
   op.differentiated = {"losses"};
   op.cotangents["losses"] = constant_values(P, {c.R}, scale);
   op.forward = [=](Machine& m, const Arrays& in) {
-    const Memory all = rows(m, P), t = m.memory(targets);
-    const Tensor z = all.tensor().slice(1, 0, c.V);
-    fill(z, in.at("logits"));
-    const Memory losses = m.unwritten(P, {c.R});
-    m.backend().cross_entropy(losses.tensor(), {}, z, t.tensor(), 1);
-    return Arrays{{"losses", read(losses.tensor(), P)}};
+    NamedTensors x(m, in);
+    m.backend().cross_entropy(x.out("losses", P, {c.R}), {}, x.in_inside("logits", 1, 0, stride),
+                              x.keep(m.memory(targets)), 1);
+    return x.results();
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays&, double) {
-    const Memory all = rows(m, P), own = rows(m, A), t = m.memory(targets);
-    const Tensor z = all.tensor().slice(1, 0, c.V);
-    fill(z, in.at("logits"));
-    const Memory losses = m.unwritten(P, {c.R});
-    const Tensor dz = c.in_place ? z : own.tensor().slice(1, 0, c.V);
-    m.backend().cross_entropy(losses.tensor(), dz, z, t.tensor(), scale);
-    return Arrays{{"logits", read(dz, c.in_place ? P : A)}};
+    NamedTensors x(m, in);
+    const Tensor z = x.in_inside("logits", 1, 0, stride);
+    const Tensor dz = c.in_place ? x.out("logits", P, z)
+                                 : x.out("logits", A, x.inside(A, {c.R, c.V}, 1, 0, stride));
+    m.backend().cross_entropy(x.keep(m.unwritten(P, {c.R})), dz, z, x.keep(m.memory(targets)),
+                              scale);
+    return x.results();
   };
   return op;
 }

@@ -18,11 +18,12 @@ std::unique_ptr<Backend> checked(double limit) {
   return make_check_backend(make_cpu_backend(), make_reference_backend(), {limit, limit});
 }
 
+Machine checked_machine(double limit) { return {Dtype::f32, {checked(limit), &heap_memory()}}; }
+
 AttentionCase attention_form() {
   AttentionCase c;
+  c.B = 1;
   c.T = 19;
-  c.H = 2;
-  c.K = 1;
   c.table = TableForm::falling;
   c.scale = ScaleForm::both;
   return c;
@@ -39,15 +40,6 @@ Operation statistics_alone(const AttentionCase& c) {
   Machine reference(Dtype::f64);
   op.inputs["level"] = attention(c).forward(reference, op.inputs).at("lse");
   return op;
-}
-
-/// Runs attention forward and backward, and checks that `machine` reports no difference. Returns
-/// the forward results.
-Arrays check_both_passes(Machine& machine, const Operation& op, const AttentionCase& c) {
-  Arrays saved = op.forward(machine, op.inputs);
-  const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
-  CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
-  return saved;
 }
 
 struct Named {
@@ -73,18 +65,8 @@ TEST_CASE("backends that agree pass, and the results are those of the tested one
   for (const Named& n : operations()) {
     INFO(n.forward);
     // Above fp32's errors, which the tests of each operation derive, and below any mistake.
-    Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()}), cpu(Dtype::f32);
-    const Arrays expected = n.op.forward(cpu, n.op.inputs);
-    const Arrays found = n.op.forward(machine, n.op.inputs);
-    for (const auto& [name, v] : expected) check_equal(found.at(name).x, v.x);
-    if (!n.op.adjoint) continue;
-    Arrays cotangents = n.op.cotangents;
-    for (const std::string& name : n.op.differentiated) {
-      if (!cotangents.count(name)) {
-        cotangents[name] = random_values(found.at(name).role, found.at(name).shape, name);
-      }
-    }
-    CHECK_NOTHROW(n.op.adjoint(machine, n.op.inputs, found, cotangents, 0.5));
+    Machine machine = checked_machine(1e-4), cpu(Dtype::f32);
+    check_same(run(n.op, machine, 0.5), run(n.op, cpu, 0.5));
   }
 }
 
@@ -117,9 +99,9 @@ TEST_CASE("rows whose keys all have the bound for their bias pass") {
     table.x[static_cast<size_t>(e)] = e % c.T == 0 ? -1e4 : -0.1 * static_cast<double>(e % c.T);
   }
   for (const Operation& op : {alone, first}) {
-    Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
-    const Arrays saved = check_both_passes(machine, op, c);
-    CHECK(saved.at("lse").x[static_cast<size_t>((c.H - 1) * c.T)] < -9990);
+    Machine machine = checked_machine(1e-4);
+    const std::vector<double> lse = run(op, machine, 0.5).results.at("lse").x;
+    CHECK(lse[static_cast<size_t>((c.H - 1) * c.T)] < -9990);
   }
 }
 
@@ -131,8 +113,8 @@ TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
   Operation op = attention(c);
   op.inputs.at("c1").x[0] = 100;
   op.inputs.at("c1").x[1] = -100;
-  Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
-  check_both_passes(machine, op, c);
+  Machine machine = checked_machine(1e-4);
+  CHECK_NOTHROW(run(op, machine, 0.5));
 }
 
 // When training begins, the scores and the network's weights are small. What it adds is nearly the
@@ -142,8 +124,7 @@ TEST_CASE("mixes of heads pass at the beginning of a training") {
     AttentionCase c;
     c.B = 1;
     c.T = 256;
-    c.H = 4;
-    c.K = 2;
+    c.D = 8;
     c.mix = mix;
     INFO(describe(c));
     Operation op = attention(c);
@@ -153,8 +134,8 @@ TEST_CASE("mixes of heads pass at the beginning of a training") {
     for (const char* name : {"q", "k"}) scaled(name, 0.14);
     for (const char* name : {"w1", "w2"}) scaled(name, 0.02);
     for (const char* name : {"c1", "c2"}) scaled(name, 0);
-    Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
-    check_both_passes(machine, op, c);
+    Machine machine = checked_machine(1e-4);
+    CHECK_NOTHROW(run(op, machine, 0.5));
   }
 }
 
@@ -170,66 +151,63 @@ TEST_CASE("biases that read queries and keys, and mixes of heads, pass in bf16")
     Operation op = attention(c);
     Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend()),
                                   &heap_memory()});
-    check_both_passes(machine, op, c);
+    CHECK_NOTHROW(run(op, machine, 0.5));
   }
 }
 
-TEST_CASE("an operation past the limit is named, with both values") {
-  for (const Named& n : operations()) {
-    // fp32 always differs from fp64 by more than this.
-    Machine machine(Dtype::f32, {checked(1e-12), &heap_memory()});
+TEST_CASE("an operation past the limit is named, with both values, and a backward pass is too") {
+  const auto check_named = [](const char* name, auto&& pass) {
     try {
-      n.op.forward(machine, n.op.inputs);
-      FAIL("no error from " << n.forward);
+      pass();
+      FAIL("no error from " << name);
     } catch (const Error& e) {
       const std::string text = e.what();
       INFO(text);
       CHECK(e.code() == ExitCode::internal);
-      CHECK(text.find(n.forward) == 0);
+      CHECK(text.find(name) == 0);
       CHECK(text.find("reference") != std::string::npos);
       CHECK(text.find("cpu") != std::string::npos);
     }
+  };
+  for (const Named& n : operations()) {
+    // fp32 always differs from fp64 by more than this.
+    Machine machine = checked_machine(1e-12), good(Dtype::f32);
+    check_named(n.forward, [&] { n.op.forward(machine, n.op.inputs); });
+    if (n.backward[0] == '\0') continue;
+    const Arrays saved = n.op.forward(good, n.op.inputs);
+    check_named(n.backward, [&] {
+      n.op.adjoint(machine, n.op.inputs, saved, cotangents_of(n.op, saved), 0.5);
+    });
   }
 }
 
-TEST_CASE("a backward pass past the limit is named") {
-  for (const Named& n : operations()) {
-    if (n.backward[0] == '\0') continue;
-    Machine good(Dtype::f32), strict(Dtype::f32, {checked(1e-12), &heap_memory()});
-    const Arrays saved = n.op.forward(good, n.op.inputs);
-    Arrays cotangents = n.op.cotangents;
-    for (const std::string& name : n.op.differentiated) {
-      if (!cotangents.count(name)) {
-        cotangents[name] = random_values(saved.at(name).role, saved.at(name).shape, name);
-      }
-    }
-    try {
-      n.op.adjoint(strict, n.op.inputs, saved, cotangents, 0.5);
-      FAIL("no error from " << n.backward);
-    } catch (const Error& e) {
-      INFO(e.what());
-      CHECK(std::string(e.what()).find(n.backward) == 0);
-    }
+/// A step of the optimizer over n parameters whose weights are also rounded to bf16.
+struct CheckedStep {
+  static constexpr int64_t n = 100;
+  Machine machine;
+  Values before = random_values(Role::parameter, {n}, "w");
+  Memory w = machine.memory(before), g = machine.memory(random_values(Role::parameter, {n}, "g"));
+  Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
+  Memory rounded = machine.unwritten(Role::activation, {n});
+
+  explicit CheckedStep(std::unique_ptr<Backend> backend)
+      : machine(Dtype::bf16, {std::move(backend), &heap_memory()}) {}
+  void run(const Tensor& factor) {
+    OptimizerStep s;
+    s.lr = 0.01;
+    s.rule.beta1 = 0.9;
+    s.rule.beta2 = 0.95;
+    s.rule.eps = 1e-8;
+    machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(), rounded.tensor(),
+                                     g.tensor(), factor, step_factors(machine, s).tensor(), s.rule);
   }
-}
+};
 
 TEST_CASE("weights and moments keep the limit of fp32 where the step rounds the weights to bf16") {
-  constexpr int64_t n = 100;
-  Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend(),
-                                                   {.f32 = 1e-12, .bf16 = 0.02}),
-                                &heap_memory()});
-  const Memory w = machine.memory(random_values(Role::parameter, {n}, "w"));
-  const Memory g = machine.memory(random_values(Role::parameter, {n}, "g"));
-  const Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
-  const Memory rounded = machine.unwritten(Role::activation, {n});
-  OptimizerStep s;
-  s.lr = 0.01;
-  s.rule.beta1 = 0.9;
-  s.rule.beta2 = 0.95;
-  s.rule.eps = 1e-8;
+  CheckedStep step(make_check_backend(make_cpu_backend(), make_reference_backend(),
+                                      {.f32 = 1e-12, .bf16 = 0.02}));
   try {
-    machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(), rounded.tensor(),
-                                     g.tensor(), {}, step_factors(machine, s).tensor(), s.rule);
+    step.run({});
     FAIL("no error");
   } catch (const Error& e) {
     INFO(e.what());
@@ -238,21 +216,11 @@ TEST_CASE("weights and moments keep the limit of fp32 where the step rounds the 
 }
 
 TEST_CASE("a step that a NaN factor stops passes, though it leaves the rounded weights unwritten") {
-  constexpr int64_t n = 100;
-  Machine machine(Dtype::bf16, {checked(1e-4), &heap_memory()});
-  const Values before = random_values(Role::parameter, {n}, "w");
-  const Memory w = machine.memory(before);
-  const Memory g = machine.memory(random_values(Role::parameter, {n}, "g"));
-  const Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
-  const Memory rounded = machine.zeros(Role::activation, {n});
-  const Memory factor = machine.memory(constant_values(Role::wide, {1}, std::nan("")));
-  OptimizerStep s;
-  s.lr = 0.01;
-  CHECK_NOTHROW(machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
-                                                 rounded.tensor(), g.tensor(), factor.tensor(),
-                                                 step_factors(machine, s).tensor(), s.rule));
-  check_equal(read(w.tensor(), Role::parameter).x,
-              read(machine.memory(before).tensor(), Role::parameter).x);
+  CheckedStep step(checked(1e-4));
+  const Memory factor = step.machine.memory(constant_values(Role::wide, {1}, std::nan("")));
+  CHECK_NOTHROW(step.run(factor.tensor()));
+  check_equal(read(step.w.tensor(), Role::parameter).x,
+              round_to({{"w", step.before}}, step.machine).at("w").x);
 }
 
 }  // namespace

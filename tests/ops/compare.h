@@ -76,18 +76,22 @@ constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_amx}
 /// reference backend, f32 and bf16 the CPU backend.
 class Machine {
  public:
-  static inline const WorkspaceShape kShape = {.B = 4,
-                                            .T = 1100,
-                                            .H = 6,
-                                            .K = 6,
-                                            .D = 128,
-                                            .C = 1024,
-                                            .incremental = true,
-                                            .hidden = 1024,
-                                            .V = 1024,
-                                            .attention = {{.bias = BiasForm::fire},{.bias = BiasForm::relative},{.bias=BiasForm::contextual},{.mix = MixForm::concat, .mix_hidden = 64}},
-                                            .content_columns = 64,
-                                            .attention_statistics = true};
+  static inline const WorkspaceShape kShape = {
+      .B = 4,
+      .T = 1100,
+      .H = 6,
+      .K = 6,
+      .D = 128,
+      .C = 1024,
+      .incremental = true,
+      .hidden = 1024,
+      .V = 1024,
+      .attention = {{.bias = BiasForm::fire},
+                    {.bias = BiasForm::relative},
+                    {.bias = BiasForm::contextual},
+                    {.mix = MixForm::concat, .mix_hidden = 64}},
+      .content_columns = 64,
+      .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = kNewestIsa,
                    const WorkspaceShape& shape = kShape);
   Machine(Dtype activations, Device device, const WorkspaceShape& shape = kShape);
@@ -122,6 +126,8 @@ struct Operation {
       adjoint;
   std::vector<std::string> differentiated = {};
   std::vector<std::string> accumulated = {};
+  /// Inputs whose gradient is 0, or which have none.
+  std::vector<std::string> constant = {};
   /// Set if the operation fixes them (cross entropy); otherwise random.
   Arrays cotangents = {};
   /// For results or gradients that are sums of much larger terms: the size of these terms. Errors
@@ -129,17 +135,35 @@ struct Operation {
   std::map<std::string, double> cancelling = {};
   /// Tolerances of individual results or gradients, which replace the common one.
   std::map<std::string, double> tolerances = {};
+  /// What it needs of a machine.
+  WorkspaceShape workspace = Machine::kShape;
 };
 
+/// Those that the operation fixes, and normal numbers for its other results.
+Arrays cotangents_of(const Operation& op, const Arrays& results);
+
+/// Results, and gradients from these results; none without an adjoint.
+struct Pass {
+  Arrays results, gradients;
+};
+/// Runs both passes on one machine, with cotangents_of the operation.
+Pass run(const Operation& op, Machine& m, double existing = 0);
+/// On a new CPU or reference machine.
+Pass run(const Operation& op, Dtype activations);
+
+/// The values as a machine stores them.
+Arrays round_to(Arrays arrays, const Machine& machine);
+
+constexpr double kDifferenceTolerance = 1e-7;
+
 /// Compares central differences of f = sum of cotangents times results in fp64 with the adjoint, at
-/// up to `entries` elements of each input. Returns the largest error over the largest gradient of
-/// that input.
+/// up to `entries` elements of each input. Checks that the largest error over the largest gradient
+/// of that input is within `tolerance`, and would not be with gradients that are off by 1 %.
 ///
 /// With h = 1e-5, the truncation error is h^2 f''' / 6 = 2e-11 f''' and the rounding error is u |f|
-/// / h = 1e-11 |f|. Third derivatives and sums of the cases stay below 1e3 of the gradient. So a
-/// correct adjoint is within kDifferenceTolerance, and one that is off by 1 % is far outside.
-double difference_error(const Operation& op, int64_t entries = 40);
-constexpr double kDifferenceTolerance = 1e-7;
+/// / h = 1e-11 |f|. Third derivatives and sums of the cases stay below 1e3 of the gradient.
+void check_differences(const Operation& op, int64_t entries = 40,
+                       double tolerance = kDifferenceTolerance);
 
 /// Compares every result and gradient of the CPU backend in `activations` with the reference, for
 /// every instruction set that this machine has. Inputs are first rounded to their dtype, so that
@@ -149,6 +173,8 @@ constexpr double kDifferenceTolerance = 1e-7;
 /// of the error over the norm of the truth, and the largest error over the largest element. In
 /// bf16, storing an activation rounds it once: kBf16 more.
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance);
+/// In fp32 and bf16.
+void compare_with_reference(const Operation& op, double f32_tolerance);
 /// The same for other machines, all with these activations.
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance,
                             const std::vector<Machine*>& machines);
@@ -159,10 +185,12 @@ void check_close(const std::string& name, const Values& found, const Values& tru
 /// Checks that all elements are equal, and reports the first difference.
 void check_equal(const std::vector<double>& found, const std::vector<double>& truth);
 
-/// Whether all results and gradients of the CPU backend are bitwise identical with 1, 2, 3 and 4
-/// threads, each with a separate backend.
-bool same_for_any_threads(const Operation& op, Dtype activations,
-                          const WorkspaceShape& shape = Machine::kShape);
+/// Checks that all results and gradients are bitwise identical.
+void check_same(const Pass& found, const Pass& truth);
+
+/// Checks that all results and gradients of the CPU backend are bitwise identical with 1, 2, 3 and
+/// 4 threads, each with a separate backend.
+void check_same_for_any_threads(const Operation& op, Dtype activations);
 
 /// Sets the number of threads until destruction.
 class Threads {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention_case.h"
@@ -68,20 +69,14 @@ TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of f
   }
 }
 
-/// Checks the gradients `names` of attention in bf16 against fp32, for inputs `in` that are rounded
-/// first.
-void compare_precisions(Machine& half, Machine& single, const AttentionCase& c, Arrays in,
+/// Checks the gradients `names` of attention in bf16 against fp32, for inputs and cotangents that
+/// are rounded first.
+void compare_precisions(Machine& half, Machine& single, const AttentionCase& c, Operation op,
                         const std::vector<const char*>& names) {
-  const Operation op = attention(c);
-  Arrays dout = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
-  for (Arrays* all : {&in, &dout}) {
-    for (auto& [name, v] : *all) {
-      if (v.role != Role::activation) continue;
-      for (double& x : v.x) x = rounded(x, Dtype::bf16);
-    }
-  }
-  const Arrays truth = op.adjoint(single, in, op.forward(single, in), dout, 0);
-  const Arrays found = op.adjoint(half, in, op.forward(half, in), dout, 0);
+  op.inputs = round_to(op.inputs, half);
+  const Values dout = random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout");
+  op.cotangents = round_to({{"out", dout}}, half);
+  const Arrays truth = run(op, single).gradients, found = run(op, half).gradients;
   for (const char* name : names) {
     const double error = relative_error(found.at(name).x, truth.at(name).x);
     INFO(describe(c) << ", " << name << ": " << error);
@@ -94,17 +89,18 @@ TEST_CASE("gradients of gates and positions of cope in bf16 are near those of fp
   for (const int64_t T : {64, 256, 1024, 2048}) {
     const WorkspaceShape shape = mechanism_workspace(T);
     Machine half(Dtype::bf16, kNewestIsa, shape), single(Dtype::f32, kNewestIsa, shape);
-    for (const ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+    for (const ScaleForm scale : kScaleForms) {
       AttentionCase c;
+      c.B = 1;
       c.T = T;
-      c.H = c.K = shape.H;
-      c.D = shape.D;
+      c.K = c.H;
       c.table = TableForm::contextual;
       c.scale = scale;
       c.own_rows = true;
-      Arrays in = attention(c).inputs;
-      in.at("positions") = random_values(Role::parameter, {c.D, c.positions}, "positions", 0.1);
-      compare_precisions(half, single, c, std::move(in), {"q", "k", "positions"});
+      Operation op = attention(c);
+      op.inputs.at("positions") =
+          random_values(Role::parameter, {c.D, c.positions}, "positions", 0.1);
+      compare_precisions(half, single, c, std::move(op), {"q", "k", "positions"});
     }
   }
 }
@@ -118,14 +114,14 @@ TEST_CASE("gradients of mixed heads in bf16 are near those of fp32") {
     for (const TableForm table : {TableForm::falling, TableForm::fire}) {
       for (const MixForm form : {MixForm::concat_residual, MixForm::add_residual}) {
         AttentionCase c;
+        c.B = 1;
         c.T = T;
-        c.H = c.K = shape.H;
-        c.D = shape.D;
+        c.K = c.H;
         c.table = table;
         c.mix = form;
         c.hidden = 32;
         c.own_rows = true;
-        compare_precisions(half, single, c, attention(c).inputs, {"q", "k", "v", "w1", "c1", "w2"});
+        compare_precisions(half, single, c, attention(c), {"q", "k", "v", "w1", "c1", "w2"});
       }
     }
   }

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "attention_case.h"
 #include "catch.h"
+#include "dense_attention.h"
 #include "normalizer_forms.h"
 #include "normalizers/entmax.h"
 #include "thinned.h"
@@ -16,44 +16,30 @@
 namespace bamtrain::testing {
 namespace {
 
-WorkspaceShape general_shape() {
-  WorkspaceShape shape = Machine::kShape;
-  if (true) shape.attention.push_back({.general_path = true});
-  return shape;
+/// Attention on the general path, softmax's too.
+AttentionCase general_case(const NormalizerForm& form) {
+  AttentionCase c;
+  c.B = c.K = 1;
+  c.H = 2;
+  c.normalizer = form;
+  c.general = true;
+  c.own_rows = true;
+  return c;
 }
-
-/// The CPU backend in both instruction sets, on the general path.
-struct GeneralMachines {
-  Machine newest, older;
-  explicit GeneralMachines(Dtype t)
-      : newest(t, kNewestIsa, general_shape()), older(t, CpuIsa::avx2, general_shape()) {}
-};
 
 TEST_CASE("the general path of attention agrees with the reference, with every normalizer") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    GeneralMachines machines(t);
     size_t n = 0;
     for (int64_t T : {1, 2, 15, 17, 64, 65, 130, 200}) {
       for (int64_t D : {6, 16, 48}) {
         for (const NormalizerForm& form : every_normalizer()) {
-          AttentionCase c;
-          c.T = T;
+          AttentionCase c = turning_case(n, T, kTableForms[n % std::size(kTableForms)]);
           c.D = D;
-          c.table = kTableForms[n % std::size(kTableForms)];
-          c.scale = kScaleForms[n % 3];
-          c.H = n % 2 == 0 ? 2 : 3;
-          c.K = n % 4 == 0 ? 2 : 1;
-          c.B = 1 + static_cast<int64_t>(n / 3 % 2);
-          c.documents = n / 2 % 3 == 1;
-          c.window = n % 7 == 2 ? 33 : 0;
-          c.content = 1 + static_cast<double>(n % 3);
+          c.content = 1 + static_cast<double>(n++ % 3);
           c.normalizer = form;
-          c.positions = n % 2 == 0 ? 10 : 64;
-          c.own_rows = true;
-          ++n;
+          c.general = c.own_rows = true;
           INFO(describe(c));
-          compare_with_reference(attention(c), t, normalizer_tolerance(c),
-                                 {&machines.newest, &machines.older});
+          compare_with_reference(attention(c), t, normalizer_tolerance(c));
         }
       }
     }
@@ -61,37 +47,28 @@ TEST_CASE("the general path of attention agrees with the reference, with every n
 }
 
 TEST_CASE("tiles without weight have none in the backward pass, whatever the scale's sign") {
-  GeneralMachines machines(Dtype::f32);
   for (const NormalizerForm& form : every_normalizer()) {
     if (form.kind == NormalizerKind::stick_breaking) continue;
     for (ScaleForm scale : {ScaleForm::content, ScaleForm::both}) {
-      AttentionCase c;
+      AttentionCase c = general_case(form);
       c.T = 300;
-      c.H = 2;
-      c.K = 1;
-      c.D = 16;
       c.table = TableForm::falling;
       c.scale = scale;
       c.zero_scale = c.below_zero = true;
-      c.normalizer = form;
+      c.own_rows = false;
       INFO(describe(c));
-      compare_with_reference(attention(c), Dtype::f32, normalizer_tolerance(c),
-                             {&machines.newest, &machines.older});
+      compare_with_reference(attention(c), Dtype::f32, normalizer_tolerance(c));
     }
   }
 }
 
 TEST_CASE("keys in tiles without weight count: gates there have the gradients of keys before") {
-  GeneralMachines machines(Dtype::f32);
   for (const NormalizerForm& form : every_normalizer()) {
-    AttentionCase c;
+    AttentionCase c = general_case(form);
     c.T = 300;
-    c.H = 2;
-    c.K = 1;
+    c.D = 8;
     c.table = TableForm::contextual;
     c.scale = ScaleForm::content;
-    c.normalizer = form;
-    c.own_rows = true;
     Operation op = attention(c);
     // All rows are equal; keys at a distance of 8 to 110 have b = -8.
     std::fill(op.inputs.at("q").x.begin(), op.inputs.at("q").x.end(), 1.0);
@@ -100,8 +77,7 @@ TEST_CASE("keys in tiles without weight count: gates there have the gradients of
       if (n % 64 > 3 && n % 64 < 56) E[n] = -1;
     }
     INFO(describe(c));
-    compare_with_reference(op, Dtype::f32, 8 * normalizer_tolerance(c),
-                           {&machines.newest, &machines.older});
+    compare_with_reference(op, Dtype::f32, 8 * normalizer_tolerance(c));
   }
 }
 
@@ -112,22 +88,19 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
     for (TableForm table : kTableForms) {
       for (ScaleForm scale : kScaleForms) {
         AttentionCase c;
-        c.B = 2;
         // For each bias, a length at which no key is within a step of entering or leaving the
         // nonzero keys.
         c.T = table == TableForm::relative ? 12 : 13;
-        c.H = 4;
-        c.K = 2;
         c.D = 6;
         c.table = table;
         c.scale = scale;
         c.positions = n % 3 == 0 ? 64 : 4;
         c.documents = n++ % 2 == 1;
         c.normalizer = form;
-        if (table == TableForm::fire) continue;  // "of_u" is not an input's gradient
+        if (table == TableForm::fire) continue;  // steps of its lines cross thresholds
         if (!is_run(row, static_cast<size_t>(table) + static_cast<size_t>(scale), 2)) continue;
         INFO(describe(c));
-        CHECK(difference_error(attention(c), 20) < kDifferenceTolerance);
+        check_differences(attention(c), 20);
       }
     }
   }
@@ -135,25 +108,19 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
 
 TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
   size_t n = 0;
+  Machine reference(Dtype::f64);
   for (const NormalizerForm& form : every_normalizer()) {
     for (TableForm table : kTableForms) {
-      AttentionCase c;
-      c.T = 70;
-      c.H = 4;
-      c.K = 2;
+      AttentionCase c = general_case(form);
       c.table = table;
       c.scale = kScaleForms[n % 3];
       c.positions = n % 2 == 0 ? 10 : 64;
       c.documents = n++ % 2 == 1;
-      c.normalizer = form;
       INFO(describe(c));
       const Operation all = attention(c), last = attention_of_last_rows(c, 7);
-      Machine reference(Dtype::f64);
-      const Arrays truth = all.forward(reference, all.inputs);
+      const Values truth = last_of(all.forward(reference, all.inputs).at("out"), 1, 7);
       for (Dtype t : {Dtype::f64, Dtype::f32}) {
-        Machine m(t, kNewestIsa, general_shape());
-        const Values found = last.forward(m, last.inputs).at("out");
-        check_close("out", found, last_of(truth.at("out"), 1, 7),
+        check_close("out", run(last, t).results.at("out"), truth,
                     t == Dtype::f64 ? 1e-15 : normalizer_tolerance(c));
       }
     }
@@ -163,47 +130,27 @@ TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
 TEST_CASE("attention of every normalizer has the same bits for any number of threads") {
   for (const NormalizerForm& form : every_normalizer()) {
     for (TableForm table : {TableForm::table, TableForm::contextual}) {
-      AttentionCase c;
+      AttentionCase c = general_case(form);
       c.T = 200;
-      c.H = 4;
-      c.K = 1;
       c.table = table;
       c.scale = ScaleForm::both;
       c.documents = true;
-      c.normalizer = form;
       INFO(describe(c));
-      CHECK(same_for_any_threads(attention(c), Dtype::f32, general_shape()));
+      check_same_for_any_threads(attention(c), Dtype::f32);
     }
   }
-}
-
-/// Attention with v = 1 and the logits of `c`, so that out is the sum of the weights.
-Arrays sums_of_rows(Machine& m, const AttentionCase& c, double factor) {
-  Operation op = attention(c);
-  std::fill(op.inputs.at("v").x.begin(), op.inputs.at("v").x.end(), 1.0);
-  for (double& x : op.inputs.at("q").x) x *= factor;
-  Arrays results = op.forward(m, op.inputs);
-  Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
-  Arrays gradients = op.adjoint(m, op.inputs, results, cotangents, 0);
-  gradients["out"] = results.at("out");
-  return gradients;
 }
 
 // Its terms cancel by 1 / (alpha - 1), and weights are rounded numbers to the power 1 / (alpha -
 // 1).
 TEST_CASE("the gradient of an alpha near 1 agrees with the reference") {
-  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    GeneralMachines machines(t);
-    for (double alpha : {1.001, 1.002, 1.01, 1.05, 1.2}) {
-      for (int64_t T : {17, 70, 200}) {
-        AttentionCase c;
-        c.T = T;
-        c.D = 16;
-        c.normalizer = entmax(alpha, true);
-        INFO(describe(c));
-        compare_with_reference(attention(c), t, 2 * fp32_tolerance(c) / (alpha - 1),
-                               {&machines.newest, &machines.older});
-      }
+  for (double alpha : {1.001, 1.002, 1.01, 1.05, 1.2}) {
+    for (int64_t T : {17, 70, 200}) {
+      AttentionCase c;
+      c.T = T;
+      c.normalizer = entmax(alpha, true);
+      INFO(describe(c));
+      compare_with_reference(attention(c), 2 * fp32_tolerance(c) / (alpha - 1));
     }
   }
 }
@@ -227,38 +174,15 @@ TEST_CASE("a learned alpha begins and stays within alpha's limits") {
 TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any gradient") {
   std::vector<NormalizerForm> all = every_normalizer();
   for (double alpha : {1.001, 1.01, 4.0, 16.0, 64.0}) all.push_back(entmax(alpha));
-  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    GeneralMachines machines(t);
-    for (Machine* m : {&machines.newest, &machines.older}) {
-      for (const NormalizerForm& form : all) {
-        // Logits that are all equal, of size 1 and of size 1e4, and bam's floor.
-        for (double factor : {0.0, 1.0, 1e4}) {
-          for (TableForm table : {TableForm::none, TableForm::self}) {
-            AttentionCase c;
-            c.T = 130;
-            c.H = 2;
-            c.K = 1;
-            c.table = table;
-            c.documents = true;
-            c.normalizer = form;
-            INFO(describe(c) << ", logits times " << factor);
-            const Arrays r = sums_of_rows(*m, c, factor);
-            const bool whole = traits_of(form.kind).sums_to_one;
-            size_t wrong = 0;
-            // Below alpha 1.01, rounding errors of x = p^(1/1000) are a thousand times those of p.
-            const double most =
-                form.kind == NormalizerKind::entmax && form.alpha < 1.1 ? 1e-3 : 1e-5;
-            const double least = t == Dtype::bf16 ? kBf16 : most;
-            for (double sum : r.at("out").x) {
-              wrong += !(sum <= 1 + least && sum >= (whole ? 1 - least : 0));
-            }
-            CHECK(wrong == 0);
-            for (const auto& [name, v] : r) {
-              INFO(name);
-              CHECK(std::all_of(v.x.begin(), v.x.end(), [](double x) { return std::isfinite(x); }));
-            }
-          }
-        }
+  for (const NormalizerForm& form : all) {
+    AttentionCase c = general_case(form);
+    c.T = 130;
+    c.D = 8;
+    c.documents = true;
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      for (CpuIsa isa : {kNewestIsa, CpuIsa::avx2}) {
+        Machine m(t, isa, workspace_of(c));
+        check_edges(m, c, kBf16);
       }
     }
   }
@@ -267,37 +191,31 @@ TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any
 TEST_CASE("NaN in every query or in a key reaches the rows that it reaches on the reference") {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Machine reference(Dtype::f64);
-  std::vector<std::pair<NormalizerForm, TableForm>> pairs;
   for (const NormalizerForm& form : every_normalizer()) {
-    for (TableForm table : {TableForm::table, TableForm::contextual})
-      pairs.emplace_back(form, table);
-  }
-  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    GeneralMachines machines(t);
-    for (const auto& [form, table] : pairs) {
-      AttentionCase c;
+    for (TableForm table : {TableForm::table, TableForm::contextual}) {
+      AttentionCase c = general_case(form);
       c.T = 200;
-      c.H = 2;
-      c.K = 1;
       c.window = 150;
       c.table = table;
-      c.normalizer = form;
       const Operation op = attention(c);
       Arrays queries = op.inputs, key = op.inputs;
       std::fill(queries.at("q").x.begin(), queries.at("q").x.end(), kNaN);
-      key.at("k").x[static_cast<size_t>(70 * c.D + 3)] = kNaN;
+      key.at("k").x[static_cast<size_t>(70 * c.K * c.D + 3)] = kNaN;
       for (const Arrays& in : {queries, key}) {
         const Values truth = op.forward(reference, in).at("out");
-        for (Machine* m : {&machines.newest, &machines.older}) {
-          INFO(describe(c) << " in " << name_of(t) << ", " << m->backend().name());
-          const Values found = op.forward(*m, in).at("out");
-          size_t wrong = 0, nans = 0;
-          for (size_t e = 0; e < truth.x.size(); ++e) {
-            wrong += std::isnan(found.x[e]) != std::isnan(truth.x[e]);
-            nans += std::isnan(truth.x[e]);
+        for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+          for (CpuIsa isa : {kNewestIsa, CpuIsa::avx2}) {
+            Machine m(t, isa, op.workspace);
+            INFO(describe(c) << " in " << name_of(t) << ", " << m.backend().name());
+            const Values found = op.forward(m, in).at("out");
+            size_t wrong = 0, nans = 0;
+            for (size_t e = 0; e < truth.x.size(); ++e) {
+              wrong += std::isnan(found.x[e]) != std::isnan(truth.x[e]);
+              nans += std::isnan(truth.x[e]);
+            }
+            CHECK(wrong == 0);
+            CHECK(nans > 0);
           }
-          CHECK(wrong == 0);
-          CHECK(nans > 0);
         }
       }
     }
@@ -307,8 +225,6 @@ TEST_CASE("NaN in every query or in a key reaches the rows that it reaches on th
 TEST_CASE("entmax with alpha near 1 is softmax, top-k with all keys too") {
   AttentionCase c;
   c.T = 100;
-  c.H = 2;
-  c.K = 1;
   c.table = TableForm::falling;
   Machine m(Dtype::f64);
   const Operation softmax = attention(c);
@@ -339,6 +255,7 @@ std::vector<double> projection(const std::vector<double>& z) {
 
 TEST_CASE("entmax with alpha 2 is the projection on the simplex") {
   AttentionCase c;
+  c.B = c.H = c.K = 1;
   c.T = 90;
   c.D = 90;
   c.content = 3;
@@ -349,21 +266,10 @@ TEST_CASE("entmax with alpha 2 is the projection on the simplex") {
     for (int64_t d = 0; d < c.D; ++d)
       op.inputs.at("v").x[static_cast<size_t>(j * c.D + d)] = j == d;
   }
-  Machine reference(Dtype::f64);
-  Machine cpu(Dtype::f32, kNewestIsa, general_shape());
-  const std::vector<double> exact = op.forward(reference, op.inputs).at("out").x;
-  const std::vector<double> found = op.forward(cpu, op.inputs).at("out").x;
-  const std::vector<double>&q = op.inputs.at("q").x, &k = op.inputs.at("k").x;
+  const std::vector<double> exact = run(op, Dtype::f64).results.at("out").x;
+  const std::vector<double> found = run(op, Dtype::f32).results.at("out").x;
   for (int64_t i = 0; i < c.T; ++i) {
-    std::vector<double> z;
-    for (int64_t j = 0; j <= i; ++j) {
-      double s = 0;
-      for (int64_t d = 0; d < c.D; ++d) {
-        s += q[static_cast<size_t>(i * c.D + d)] * k[static_cast<size_t>(j * c.D + d)];
-      }
-      z.push_back(s / std::sqrt(static_cast<double>(c.D)));
-    }
-    const std::vector<double> p = projection(z);
+    const std::vector<double> p = projection(DenseRow(c, op.inputs, 0, 0, i, 0, i).s);
     for (size_t j = 0; j < p.size(); ++j) {
       const size_t at = static_cast<size_t>(i * c.D) + j;
       if (!(std::abs(exact[at] - p[j]) < 1e-12)) FAIL("row " << i << ", key " << j);

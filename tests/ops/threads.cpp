@@ -16,33 +16,32 @@ TEST_CASE("every operation gives the same bits with 1, 2, 3 and 4 threads") {
   for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
     INFO(name_of(t));
     for (NormKind kind : {NormKind::rmsnorm, NormKind::layernorm}) {
-      CHECK(same_for_any_threads(norm({kind, 1000, 96, kind == NormKind::layernorm, true}), t));
+      check_same_for_any_threads(norm({kind, 1000, 96, kind == NormKind::layernorm, true}), t);
     }
-    CHECK(same_for_any_threads(linear({600, 385, 200, true}), t));
-    CHECK(same_for_any_threads(linear({4096, 64, 64, true}), t));
+    check_same_for_any_threads(linear({600, 385, 200, true}), t);
+    check_same_for_any_threads(linear({4096, 64, 64, true}), t);
     for (MlpKind kind :
          {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf, MlpKind::relu}) {
-      CHECK(same_for_any_threads(activation(kind, 333, 100), t));
+      check_same_for_any_threads(activation(kind, 333, 100), t);
     }
-    CHECK(same_for_any_threads(rotate({2, 300, 3, 20}), t));
-    CHECK(same_for_any_threads(embedding({2000, 7, 50, 150, true}), t));
-    CHECK(same_for_any_threads(cross_entropy({100, 3000, 0, false}), t));
-    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+    check_same_for_any_threads(rotate({2, 300, 3, 20}), t);
+    check_same_for_any_threads(embedding({2000, 7, 50, 150, true}), t);
+    check_same_for_any_threads(cross_entropy({100, 3000, 0, false}), t);
+    for (ScaleForm scale : kScaleForms) {
       AttentionCase c;
       c.B = 3;
       c.T = 200;
       c.H = 6;
-      c.K = 3;
       c.D = 24;
       c.table = scale == ScaleForm::none ? TableForm::none : TableForm::table;
       c.scale = scale;
       c.documents = true;
-      CHECK(same_for_any_threads(attention(c), t));
+      check_same_for_any_threads(attention(c), t);
       // One key head: parts of it become tasks as soon as there is a second thread.
       c.B = c.K = 1;
       c.T = 400;
       c.documents = false;
-      CHECK(same_for_any_threads(attention(c), t));
+      check_same_for_any_threads(attention(c), t);
     }
   }
 }

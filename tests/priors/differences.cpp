@@ -1,23 +1,18 @@
 #include "differences.h"
 
 #include <cmath>
-#include <limits>
 #include <set>
 
+#include "catch.h"
 #include "core/rng.h"
 
 namespace bamtrain::testing {
 
 namespace {
 
-constexpr double kStep = 1e-6;
-
-/// |difference - gradient| relative to the value and its gradient; infinite if not finite.
-double entry_error(double difference, double gradient, double value) {
-  if (!std::isfinite(gradient) || !std::isfinite(value)) {
-    return std::numeric_limits<double>::infinity();
-  }
-  const double size = std::abs(gradient) + std::abs(value);
+/// |difference - gradient| relative to the number and its gradient.
+double relative_difference(double difference, double gradient, double number) {
+  const double size = std::abs(gradient) + std::abs(number);
   return std::abs(difference - gradient) / (size > 0 ? size : 1);
 }
 
@@ -41,65 +36,52 @@ std::vector<const double*> Theta::pointers() const {
   return p;
 }
 
-double table_difference_error(const PriorInfo& prior, const Theta& theta, const TableShape& shape) {
-  const TableFamily& family = *prior.as<TableFamily>();
-  const auto n = static_cast<size_t>(shape.H * shape.T);
-  const auto table_at = [&](const Theta& at) {
-    std::vector<double> table(n);
-    family.table(at.pointers().data(), shape, table.data());
-    return table;
-  };
-  const std::vector<double> table = table_at(theta);
-  // gradients[entry][parameter][element]
+void check_derivatives(const Theta& theta,
+                       const std::function<std::vector<double>(const Theta&)>& numbers,
+                       const std::function<void(size_t, double* const*)>& adjoint) {
+  constexpr double kStep = 1e-6;
+  const std::vector<double> values = numbers(theta);
   std::vector<Theta> gradients;
-  for (size_t entry = 0; entry < n; ++entry) {
-    std::vector<double> one(n, 0.0);
-    one[entry] = 1;
+  for (size_t n = 0; n < values.size(); ++n) {
     gradients.push_back(zeros_like(theta));
-    family.adjoint(theta.pointers().data(), shape, one.data(),
-                   mutable_pointers(gradients.back()).data());
+    adjoint(n, mutable_pointers(gradients.back()).data());
   }
-  double worst = 0;
+  double worst = 0, of_wrong = 0;
+  bool finite = true;
   for (size_t p = 0; p < theta.values.size(); ++p) {
     for (size_t e = 0; e < theta.values[p].size(); ++e) {
       Theta above = theta, below = theta;
       above.values[p][e] += kStep;
       below.values[p][e] -= kStep;
-      const std::vector<double> high = table_at(above), low = table_at(below);
-      for (size_t entry = 0; entry < n; ++entry) {
-        const double difference = (high[entry] - low[entry]) / (2 * kStep);
-        worst =
-            std::max(worst, entry_error(difference, gradients[entry].values[p][e], table[entry]));
+      const std::vector<double> high = numbers(above), low = numbers(below);
+      for (size_t n = 0; n < values.size(); ++n) {
+        const double difference = (high[n] - low[n]) / (2 * kStep), g = gradients[n].values[p][e];
+        finite = finite && std::isfinite(g) && std::isfinite(values[n]);
+        worst = std::max(worst, relative_difference(difference, g, values[n]));
+        of_wrong = std::max(of_wrong, relative_difference(difference, 1.01 * g, values[n]));
       }
     }
   }
-  return worst;
+  CHECK(finite);
+  CHECK(worst < kDerivativeTolerance);
+  if (!theta.values.empty()) CHECK(of_wrong > 1e-3);
 }
 
-double scale_difference_error(const ScaleInfo& scale, const FormulaConstants& constants,
-                              const Theta& theta, int64_t H, int64_t T) {
-  const LengthKind& kind = *scale.as<LengthKind>();
-  double worst = 0;
-  for (int64_t h = 0; h < H; ++h) {
-    for (int64_t n = 1; n <= T; ++n) {
-      const auto value = [&](const Theta& at) {
-        return kind.value(constants, at.pointers().data(), h, n);
-      };
-      Theta gradient = zeros_like(theta);
-      kind.accumulate(constants, theta.pointers().data(), h, n, 1,
-                      mutable_pointers(gradient).data());
-      for (size_t p = 0; p < theta.values.size(); ++p) {
-        for (size_t e = 0; e < theta.values[p].size(); ++e) {
-          Theta above = theta, below = theta;
-          above.values[p][e] += kStep;
-          below.values[p][e] -= kStep;
-          const double difference = (value(above) - value(below)) / (2 * kStep);
-          worst = std::max(worst, entry_error(difference, gradient.values[p][e], value(theta)));
-        }
-      }
-    }
-  }
-  return worst;
+void check_table_derivatives(const PriorInfo& prior, const Theta& theta, const TableShape& shape) {
+  const TableFamily& family = *prior.as<TableFamily>();
+  const auto n = static_cast<size_t>(shape.H * shape.T);
+  check_derivatives(
+      theta,
+      [&](const Theta& at) {
+        std::vector<double> table(n);
+        family.table(at.pointers().data(), shape, table.data());
+        return table;
+      },
+      [&](size_t entry, double* const* gradient) {
+        std::vector<double> one(n, 0.0);
+        one[entry] = 1;
+        family.adjoint(theta.pointers().data(), shape, one.data(), gradient);
+      });
 }
 
 FormulaConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads) {

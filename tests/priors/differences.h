@@ -2,6 +2,7 @@
 // Finite differences of priors of distance and of logit scales, one number at a time.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "priors/prior.h"
@@ -16,23 +17,23 @@ struct Theta {
   std::vector<const double*> pointers() const;
 };
 
-/// Compares the derivative that `adjoint` returns for a single table entry with a central
-/// difference of that entry, for every parameter, head and distance. Returns the largest error
-/// relative to the sizes of entry and derivative, or infinity if anything is not finite.
+/// Compares derivatives of numbers with respect to every element of theta with central differences
+/// of each number. `adjoint` adds those of a number to gradients. Checks that the largest error,
+/// relative to the sizes of number and derivative, is within kDerivativeTolerance, and would not be
+/// with derivatives that are off by 1 %. Nothing may be infinite or NaN.
 ///
 /// With h = 1e-6, the truncation error is h^2 / 6 times the third derivative, and the rounding
-/// error is 1e-10 of the entry. Third derivatives stay below 1e5 of it. So a correct adjoint is
-/// within kTableTolerance, and one that is off by 1 % is far outside.
-double table_difference_error(const PriorInfo& prior, const Theta& theta, const TableShape& shape);
+/// error is 1e-10 of the number. Third derivatives stay below 1e5 of it.
+void check_derivatives(const Theta& theta,
+                       const std::function<std::vector<double>(const Theta&)>& numbers,
+                       const std::function<void(size_t, double* const*)>& adjoint);
+constexpr double kDerivativeTolerance = 1e-7;
 
-/// The same for a scale's value, at every head and number of visible keys up to T.
-double scale_difference_error(const ScaleInfo& scale, const FormulaConstants& constants,
-                              const Theta& theta, int64_t H, int64_t T);
+/// The same for every entry of a prior's table.
+void check_table_derivatives(const PriorInfo& prior, const Theta& theta, const TableShape& shape);
 
 /// The constants that the scale's formula takes from these options.
 FormulaConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads);
-
-constexpr double kTableTolerance = 1e-7;
 
 /// One set of options for each formula and gain that a prior's options select; the defaults come
 /// first.
