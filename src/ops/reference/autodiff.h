@@ -107,10 +107,17 @@ inline Var operation(double x, const Var& a, double da, const Var& b = {}, doubl
   return tape->result(x);
 }
 
-inline Var operator+(Var a, Var b) { return operation(a.x + b.x, a, 1, b, 1); }
+/// Whether a is the constant x.
+inline bool is_constant(const Var& a, double x) { return a.d == nullptr && a.x == x; }
+
+inline Var operator+(Var a, Var b) {
+  return is_constant(b, 0) ? a : operation(a.x + b.x, a, 1, b, 1);
+}
 inline Var operator-(Var a, Var b) { return operation(a.x - b.x, a, 1, b, -1); }
 inline Var operator-(Var a) { return operation(-a.x, a, -1); }
-inline Var operator*(Var a, Var b) { return operation(a.x * b.x, a, b.x, b, a.x); }
+inline Var operator*(Var a, Var b) {
+  return is_constant(a, 1) ? b : operation(a.x * b.x, a, b.x, b, a.x);
+}
 inline Var operator/(Var a, Var b) { return operation(a.x / b.x, a, 1 / b.x, b, -a.x / b.x / b.x); }
 inline Var exp(Var a) { return operation(std::exp(a.x), a, std::exp(a.x)); }
 inline Var log(Var a) { return operation(std::log(a.x), a, 1 / a.x); }
