@@ -1,6 +1,6 @@
 #pragma once
 // The bias of family fire in the fused kernels: b = slope u + offset, u = psi[d] inverse of the
-// row, by segments of distances d (see FireTables in ops/attention.h).
+// row, by segments of distances d (see FireTables in ops/mechanisms/fire.h).
 //
 // Segments follow each other along a row: a tile's part of it begins in the segment of its farthest
 // key and walks on to that of its nearest. Most tiles lie in one segment, where a logit costs what

@@ -12,6 +12,9 @@ class MixPart final : public MechanismPart {
   explicit MixPart(const PartSource& from) : from_(from) {
     for (int64_t l = 0; l < from.config.layers; ++l) {
       parameters_.add(from, l, from.config.attention.prior.mix_parameters(l, from.shape()), "mix");
+      const MixChoice& mix = from.config.attention.prior.mix_of(l);
+      const bool biased = from.config.attention.prior.of(l).info().adds_bias();
+      forms_.push_back(mix && biased ? mix.info().form(mix.options) : MixForm::add_residual);
     }
   }
 
@@ -19,8 +22,7 @@ class MixPart final : public MechanismPart {
   void form(int64_t layer, AttentionForm& f) const override {
     const MixChoice& mix = from_.config.attention.prior.mix_of(layer);
     if (!mix) return;
-    const bool biased = from_.config.attention.prior.of(layer).info().adds_bias();
-    f.mix = biased ? mix.info().form(mix.options) : MixForm::add_residual;
+    f.mix = forms_[static_cast<size_t>(layer)];
     f.mix_hidden = static_cast<int64_t>(mix.options.number("hidden"));
   }
 
@@ -44,10 +46,8 @@ class MixPart final : public MechanismPart {
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
     if (!parameters_.any(layer)) return;
-    AttentionForm of_layer;
-    form(layer, of_layer);
     const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
-    a.mix = {theta[0], theta[1], theta[2], theta[3], *of_layer.mix};
+    a.mix = {theta[0], theta[1], theta[2], theta[3], forms_[static_cast<size_t>(layer)]};
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t) const override {
     g.mix = gradients_[static_cast<size_t>(layer)];
@@ -63,6 +63,7 @@ class MixPart final : public MechanismPart {
  private:
   PartSource from_;
   LayerParameters parameters_;
+  std::vector<MixForm> forms_;               // by layer
   Tensor master_weights_;                    // of the last refresh
   std::vector<HeadMixGradients> gradients_;  // by layer
 };

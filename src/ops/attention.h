@@ -6,7 +6,8 @@
 //
 // Query head h reads key head h / (H / K). With a mix of heads, a network of all heads' s and b
 // replaces b. A bias and its gradients are variants: bias families exclude each other by type, a
-// mix combines with any. N: a normalizer. Dtypes A and P: see ops/ops.h.
+// mix combines with any that reads no queries and keys. N: a normalizer. Dtypes A and P: see
+// ops/ops.h.
 
 #include <cmath>
 #include <cstdint>

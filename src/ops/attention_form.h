@@ -1,6 +1,6 @@
 #pragma once
-// What identifies an instance of attention, apart from its shapes. Backends plan scratch for the
-// forms that a model's layers have.
+// What identifies an instance of attention, apart from its shapes. workspace_shape.cpp has what
+// follows from it.
 
 #include <cstdint>
 #include <optional>
@@ -21,11 +21,12 @@ struct AttentionForm {
   int64_t mix_hidden = 32;
 
   /// Whether logits become weights a whole row at a time.
-  bool general() const { return general_path || !traits_of(normalizer.kind).fused; }
-  bool sticks() const { return normalizer.kind == NormalizerKind::stick_breaking; }
+  bool general() const;
+  /// Whether the normalizer is stick-breaking.
+  bool sticks() const;
   /// Whether the bias reads queries and keys.
-  bool content() const { return reads_content(bias_of(bias)); }
-  bool fire() const { return bias == BiasForm::fire; }
+  bool content() const;
+  bool fire() const;
 };
 
 }  // namespace bamtrain

@@ -11,53 +11,19 @@
 // Every operation is a pure function of its arguments: results are bitwise identical for any number
 // of threads and any preceding operations.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "core/arena.h"
 #include "core/kinds.h"
 #include "core/peer_link.h"
 #include "core/tensor.h"
 #include "ops/attention.h"
-#include "ops/attention_form.h"
+#include "ops/workspace_shape.h"
 
 namespace bamtrain {
-
-/// The largest shapes that a backend's scratch must serve.
-struct WorkspaceShape {
-  int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
-  bool incremental = false;  // whether Attention may have a past; past + T keys at most
-  int64_t past = 0;
-  bool backward = true;
-  int64_t F = 0;                 // width of the mlp's activation
-  int64_t hidden = 0;            // columns of the activation's input: F, or 2 F if gated
-  int64_t V = 0;                 // rows of the largest embedding table, of tokens or positions
-  int64_t head_bias = 0;         // elements of the head's bias; 0: no bias
-  int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
-  int64_t gates = 0;             // columns of gates in the product of q, k and v
-  std::vector<AttentionForm> attention = {};  // of the layers
-  int64_t content_columns = 0;        // AttentionShape::content_columns, maximum over layers
-  bool bidirectional = false;         // whether Attention::last_key is set
-  bool attention_statistics = false;  // whether attention_statistics is called
-  Dtype activations = Dtype::f32;
-
-  /// Whether f(form) of any layer.
-  template <class F>
-  bool any(F&& f) const {
-    return std::any_of(attention.begin(), attention.end(),
-                       [&f](const AttentionForm& form) { return std::invoke(f, form); });
-  }
-  /// HeadMix::hidden, maximum; 0: no layer mixes heads.
-  int64_t mix_hidden() const {
-    int64_t most = 0;
-    for (const AttentionForm& f : attention) most = std::max(most, f.mix ? f.mix_hidden : 0);
-    return most;
-  }
-};
 
 /// Step-independent optimizer hyperparameters of a contiguous parameter range. The step-dependent
 /// ones are the OptimizerFactors of ops/optimizer_math.h.

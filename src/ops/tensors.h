@@ -25,7 +25,8 @@ struct AttentionShape {
   int64_t distances() const { return causal ? past + T : 2 * T - 1; }
 };
 
-/// A struct of tensors that plans them: plan(shape, P, add) calls add(name, &tensor, dtype, dims).
+/// A struct of tensors that plans them: plan(shape, P, add) calls add(name, &tensor, dtype, dims)
+/// for all its members in order, whatever the shape, and does no more.
 template <class X>
 concept PlansTensors = requires(X x) {
   x.plan(AttentionShape(), Dtype::f32,

@@ -1,7 +1,7 @@
 #pragma once
-// The interface of a positional prior. A prior consists of a header in this folder, if it has a
-// formula and derivative for host and device, a .cpp (options, parameters, initial values, hooks),
-// a declaration below and a line in registry.cpp. Priors of family table also have a line in
+// The interface of a positional prior. A prior consists of a .cpp in this folder (options,
+// parameters, initial values, hooks) and its place in registry.cpp. Its formula and derivative for
+// host and device, if it has one, are in a header. Priors of family table also have a line in
 // table_priors.h.
 //
 // A prior reaches the logits in one of these ways (its family):
@@ -145,22 +145,5 @@ inline TableShape table_shape(const PriorInfo& prior, const Options& options,
   if (family && family->asymmetry && !shape.causal) out.asymmetry = family->asymmetry(options);
   return out;
 }
-
-// The priors, each in NAME.cpp; registry.cpp lists them.
-PriorInfo nope_prior();
-PriorInfo alibi_prior();
-PriorInfo nape_prior();
-PriorInfo bam_prior();
-PriorInfo kerple_prior();
-PriorInfo t5_prior();
-PriorInfo fire_prior();
-PriorInfo cable_prior();
-PriorInfo kcable_prior();
-PriorInfo transformer_xl_prior();
-PriorInfo cope_prior();
-PriorInfo rope_prior();
-PriorInfo rope_local_prior();
-PriorInfo sinusoidal_prior();
-PriorInfo learned_prior();
 
 }  // namespace bamtrain

@@ -2,6 +2,15 @@
 
 namespace bamtrain {
 
+// Of NAME.cpp each.
+ScaleInfo none_scale();
+ScaleInfo ssmax_scale();
+ScaleInfo sentmax_scale();
+ScaleInfo constant_scale();
+ScaleInfo by_length_scale();
+ScaleInfo adaptive_scale();
+ScaleInfo entropy_scale();
+
 const std::vector<ScaleInfo>& all_scales() {
   static const std::vector<ScaleInfo> scales = {
       none_scale(),      ssmax_scale(),    sentmax_scale(), constant_scale(),

@@ -1,8 +1,8 @@
 #pragma once
 // The interface of a logit scale t_i: z = t_i s_ij + b_ij, or z = t_i (s_ij + b_ij) with
-// scale_bias. A scale consists of a header in this folder (formula and derivative, for host and
-// device), a .cpp next to it that declares the rest, a declaration below and a line in
-// registry.cpp. length_scales.h lists those of a few scalars per head. Kernels read t as a tensor
+// scale_bias. A scale consists of a .cpp in this folder that declares it, and its place in
+// registry.cpp. Its formula and derivative for host and device, if it has one, are in a header.
+// length_scales.h lists those of a few scalars per head. Kernels read t as a tensor
 // (B, H, T) and return dt of the same shape.
 
 #include <cstdint>
@@ -60,14 +60,5 @@ struct ScaleInfo : MechanismInfo {
 
 /// The option scale_bias. `where_auto`: the meaning of auto.
 OptionSpec scale_bias_option(const std::string& where_auto);
-
-// The scales, each in NAME.cpp; registry.cpp lists them.
-ScaleInfo none_scale();
-ScaleInfo ssmax_scale();
-ScaleInfo sentmax_scale();
-ScaleInfo constant_scale();
-ScaleInfo by_length_scale();
-ScaleInfo adaptive_scale();
-ScaleInfo entropy_scale();
 
 }  // namespace bamtrain

@@ -22,7 +22,7 @@ void for_attention_cases(F&& f) {
       if (!is_run(row, column, 3)) continue;
       for (TableForm table : table_forms_and({TableForm::falling})) {
         for (ScaleForm scale : kScaleForms) {
-          AttentionCase c = turning_case(n, kT[row], table);
+          AttentionCase c = turning_case(n + n / 24, kT[row], table);  // of 24 forms
           c.D = kD[column];
           c.scale = scale;
           if (c.T >= 130 && c.D >= 80 && n % 3 != 0) c.B = 1;  // to save time

@@ -67,7 +67,8 @@ struct AttentionCase {
 };
 
 /// The n-th of cases that cycle through sequences, heads, dimensions, scales, documents, windows,
-/// rows with t = 0, content scales and counts of positions, with different periods.
+/// rows with t = 0, content scales and counts of positions. Their periods divide 840: loops whose
+/// own period shares a factor with them must step by one more at each turn.
 AttentionCase turning_case(size_t n, int64_t T, TableForm table);
 
 /// What the case needs of a machine.
@@ -103,9 +104,9 @@ Values last_of(const Values& v, size_t dim, int64_t n);
 /// times as large. REQUIRES: sqrt(D) is a power of two.
 void check_content_scale(Machine& m, AttentionCase c);
 
-/// Checks on a machine that rows sum to one, at most one where the normalizer may leave some of it,
-/// and that every gradient is finite: for logits that are all equal, of size 1 and of size 1e4, and
-/// bam's floor. `bf16_error`: of such a sum in bf16.
+/// Checks on a machine that rows sum to one (at most one where the normalizer may leave some of it)
+/// and that every gradient is finite. Logits are all equal, of size 1, of size 1e4, and at bam's
+/// floor. `bf16_error`: of such a sum in bf16.
 void check_edges(Machine& m, AttentionCase c, double bf16_error);
 
 /// (B, T): the first keys visible under `documents`, `window` and `padding`. Seeded by the case's

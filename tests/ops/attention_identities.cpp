@@ -70,8 +70,9 @@ TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each 
         Operation op = attention(c);
         const Values all = random_values(Role::activation, op.inputs.at("q").shape, "dout");
         for (int64_t row : {-1, 1, 63, 64, 149}) {
-          Values& dout = op.cotangents["out"] =
-              all;  // of all rows, or of one of the first sequence
+          // Of all rows, or of one of the first sequence.
+          Values& dout = op.cotangents["out"];
+          dout = all;
           for (size_t e = 0; row >= 0 && e < dout.x.size(); ++e) {
             if (static_cast<int64_t>(e) / (c.H * c.D) != row) dout.x[e] = 0;
           }

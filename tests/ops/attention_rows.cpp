@@ -18,7 +18,7 @@ void for_last_rows(F&& f) {
   for (int64_t T : {2, 17, 64, 65, 130, 200}) {
     for (TableForm form : table_forms_and({TableForm::falling})) {
       for (ScaleForm scale : kScaleForms) {
-        AttentionCase c = turning_case(n, T, form);
+        AttentionCase c = turning_case(n + n / 24, T, form);  // of 24 forms
         c.scale = scale;
         const int64_t rows =
             std::min<int64_t>(T - 1, n % 5 == 0 ? 33 : static_cast<int64_t>(n % 5));

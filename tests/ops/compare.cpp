@@ -294,8 +294,8 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& tr
 
 namespace {
 
-/// A machine of kShape with this past and these kinds of attention, planned once for all tests that
-/// use it with the same number of threads.
+/// A machine of kShape with this past and these kinds of attention. It is planned once for all
+/// tests with the same number of threads.
 Machine& shared_machine(Dtype activations, CpuIsa isa, const WorkspaceShape& w) {
   using Key = std::tuple<Dtype, CpuIsa, int, int64_t, bool, bool>;
   static std::map<Key, std::unique_ptr<Machine>> machines;

@@ -157,8 +157,8 @@ Arrays round_to(Arrays arrays, const Machine& machine);
 constexpr double kDifferenceTolerance = 1e-7;
 
 /// Compares central differences of f = sum of cotangents times results in fp64 with the adjoint, at
-/// up to `entries` elements of each input. Checks that the largest error over the largest gradient
-/// of that input is within `tolerance`, and would not be with gradients that are off by 1 %.
+/// up to `entries` elements of each input. Errors are relative to the largest gradient of that
+/// input. Checks that they are within `tolerance`, and would not be if gradients were off by 1 %.
 ///
 /// With h = 1e-5, the truncation error is h^2 f''' / 6 = 2e-11 f''' and the rounding error is u |f|
 /// / h = 1e-11 |f|. Third derivatives and sums of the cases stay below 1e3 of the gradient.

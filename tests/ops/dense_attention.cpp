@@ -16,7 +16,7 @@ const double* elements(const Arrays& in, const char* name) {
   return in.count(name) ? in.at(name).x.data() : nullptr;
 }
 
-/// The bias of family fire at distance d, by FireTables in ops/attention.h.
+/// The bias of family fire at distance d, by FireTables in ops/mechanisms/fire.h.
 double fire_bias(const Arrays& in, int64_t h, double position, int64_t d) {
   const auto p = static_cast<int64_t>(position);
   const double* const ends = elements(in, "ends") + p * kFireHidden;

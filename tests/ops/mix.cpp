@@ -129,6 +129,25 @@ TEST_CASE("rows of mixed heads on the CPU agree with the reference: the last, an
   });
 }
 
+// A strip has 32 rows above 1,024 keys and 16 above 2,048: several, the last one shorter.
+TEST_CASE("strips of mixed heads after a long past agree with the reference, on any threads") {
+  for (const auto& [T, rows] : {std::pair<int64_t, int64_t>{1000, 70}, {1100, 70}, {2100, 37}}) {
+    for (const TableForm base : {TableForm::falling, TableForm::log_square, TableForm::fire}) {
+      AttentionCase c;
+      c.T = T;
+      c.B = T > 1100 ? 1 : 2;
+      c.table = base;
+      c.window = base == TableForm::fire ? 40 : 0;
+      c.documents = base == TableForm::log_square;
+      c.mix = MixForm::concat_residual;
+      const Operation op = attention_of_last_rows(c, rows);
+      INFO(describe(c));
+      compare_with_reference(op, Dtype::f32, mix_tolerance(c));
+      if (T == 1100) check_same_for_any_threads(op, Dtype::f32);
+    }
+  }
+}
+
 TEST_CASE("mixed heads have the same bits on any number of threads") {
   for (const TableForm base : {TableForm::falling, TableForm::log_square, TableForm::fire}) {
     AttentionCase c;

@@ -1,4 +1,4 @@
-// Attention with extreme tables of bam.
+// Attention with extreme tables of bam, and with ssmax of the keys that rows see.
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "ops/attention_case.h"
 #include "priors/bam.h"
 #include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -89,6 +90,34 @@ TEST_CASE("attention with bam's exponent from -8 to 4: results and gradients are
       // h)^2 / 6.
       CHECK(std::isfinite(size));
       CHECK(std::abs(gradient - difference) <= 1e-6 * size + 1e-8);
+    }
+  }
+}
+
+TEST_CASE("ssmax with s log n = 1 is attention without a scale where n keys are seen") {
+  AttentionCase c;
+  c.window = 7;
+  const Operation plain = attention(c);
+  c.scale = ScaleForm::content;
+  Operation scaled = attention(c);
+  const std::vector<int32_t> first = first_keys(c);
+  const LengthKind& ssmax = *find_scale("ssmax")->as<LengthKind>();
+  const std::vector<double> s(static_cast<size_t>(c.H), 1 / std::log(7.0));
+  const double* theta[] = {s.data()};
+  std::vector<double>& t = scaled.inputs["scale"].x;  // (B, H, T)
+  for (size_t n = 0; n < t.size(); ++n) {
+    const auto at = static_cast<int64_t>(n), b = at / (c.H * c.T), h = at / c.T % c.H;
+    const int64_t i = at % c.T;
+    t[n] = ssmax.value({}, theta, h, i - first[static_cast<size_t>(b * c.T + i)] + 1);
+  }
+  Machine reference(Dtype::f64);
+  const Values with = scaled.forward(reference, scaled.inputs).at("out");
+  const Values without = plain.forward(reference, plain.inputs).at("out");
+  for (size_t e = 0; e < with.x.size(); ++e) {
+    const int64_t i = static_cast<int64_t>(e) / (c.H * c.D) % c.T;
+    // Row 0 sees one key, rows 1 to 5 fewer than seven.
+    if (i == 0 || i >= 6) {
+      CHECK(with.x[e] == Approx(without.x[e]).epsilon(1e-12).margin(1e-14));
     }
   }
 }

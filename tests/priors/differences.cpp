@@ -56,7 +56,8 @@ void check_derivatives(const Theta& theta,
       const std::vector<double> high = numbers(above), low = numbers(below);
       for (size_t n = 0; n < values.size(); ++n) {
         const double difference = (high[n] - low[n]) / (2 * kStep), g = gradients[n].values[p][e];
-        finite = finite && std::isfinite(g) && std::isfinite(values[n]);
+        finite =
+            finite && std::isfinite(g) && std::isfinite(values[n]) && std::isfinite(difference);
         worst = std::max(worst, relative_difference(difference, g, values[n]));
         of_wrong = std::max(of_wrong, relative_difference(difference, 1.01 * g, values[n]));
       }

@@ -18,9 +18,9 @@ struct Theta {
 };
 
 /// Compares derivatives of numbers with respect to every element of theta with central differences
-/// of each number. `adjoint` adds those of a number to gradients. Checks that the largest error,
-/// relative to the sizes of number and derivative, is within kDerivativeTolerance, and would not be
-/// with derivatives that are off by 1 %. Nothing may be infinite or NaN.
+/// of each number. `adjoint` adds those of a number to gradients. Errors are relative to the sizes
+/// of number and derivative. Checks that the largest is within kDerivativeTolerance, and would not
+/// be with derivatives that are off by 1 %. Nothing may be infinite or NaN.
 ///
 /// With h = 1e-6, the truncation error is h^2 / 6 times the third derivative, and the rounding
 /// error is 1e-10 of the number. Third derivatives stay below 1e5 of it.

@@ -33,9 +33,9 @@ struct AttentionScratch {
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
   // (B H, most of them) f32, partial sums of a bias that reads queries and keys; only with backward
   Tensor of_content;
-  // Where heads are mixed, f32. mix_shared: gradients of keys and values by part of the queries, or
-  // in decoding the strips of all heads. mix_networks: (B parts of T, floats), gradients of the
-  // network; only with backward
+  // Where heads are mixed, f32. mix_shared: what tasks of some sequences share: packed keys and
+  // values, and their gradients by part of the queries; in decoding the strips of all heads.
+  // mix_networks: (B parts of T, floats), gradients of the network; only with backward
   Tensor mix_shared, mix_networks;
   bool general = false;     // AttentionForm::general, of any layer
   bool statistics = false;  // WorkspaceShape::attention_statistics

@@ -26,9 +26,9 @@ struct Part {
   int64_t b = 0;
   Span heads, queries, keys;
   bool for_keys = true, for_queries = true;
-  // With a mix, where `queries` are one part: its gradients of keys and values (2, K, padded T,
-  // padded D), and of the network.
-  float *dkeys = nullptr, *dnetwork = nullptr;
+  // With a mix, where `queries` are one part: packed keys of the sequence, and the part's gradients
+  // of keys and values, see BackwardOperands, and of the network.
+  float *packed = nullptr, *dkeys = nullptr, *dnetwork = nullptr;
 };
 
 struct Inputs {
@@ -48,7 +48,7 @@ class BackwardTask : Inputs {
         rows_(policies.rows),
         part_(part),
         sight_(a, part.b),
-        operands_(a, in.dout, part.b, part.heads, part.dkeys, pieces) {
+        operands_(a, in.dout, part.b, part.heads, part.packed, part.dkeys, pieces) {
     elsewhere_ = pieces.take(Tp_);
     other_keys_ = pieces.take(Tp_ + simd::kWidth);
     content_ = pieces.take(kQ);
@@ -77,14 +77,15 @@ class BackwardTask : Inputs {
     const int64_t weighed = weighing == Weighing::rows ? of_strips * most_strip_floats(T) +
                                                              2 * strip_stride(T) + mix.floats(true)
                                                        : 2 * kTile;
-    return BackwardOperands::floats(T, D, mix ? mix.K : 1, !mix) + 2 * padded_keys(T) + 4 * kQ +
+    return BackwardOperands::floats(T, D, static_cast<bool>(mix)) + 2 * padded_keys(T) + 4 * kQ +
            20 * simd::kWidth + weighed;
   }
 
   void run() {
-    const auto& [b, heads, queries, keys, for_keys, for_queries, dkeys, dnetwork] = part_;
+    const auto& [b, heads, queries, keys, for_keys, for_queries, packed, dkeys, dnetwork] = part_;
     const int64_t begin = std::max(keys.begin, sight_.first_tile(queries.begin));
-    operands_.pack_keys({begin, std::max(begin, std::min(keys.end, sight_.end(queries.end)))});
+    if (!packed)
+      operands_.pack_keys({begin, std::max(begin, std::min(keys.end, sight_.end(queries.end)))});
     if (for_keys) operands_.clear_gradients(keys);
     if (mix_) {
       mix_->network().clear_gradients();
@@ -127,7 +128,6 @@ class BackwardTask : Inputs {
     h_ = h;
     operands_.set_head(h);
     bias_.set_head(part_.b, h);
-    if (rows_) rows_->set_head(h);
   }
   /// With a mix other parts of the queries are other tasks', so that sums over a head are by part.
   void set_gradients(bool clear_head, bool clear_part) {
@@ -249,7 +249,9 @@ class BackwardTask : Inputs {
         if (live.any(s.i0, s.i1, j0)) f(j0, keys);
       });
     };
-    set_head(h);
+    h_ = h;
+    operands_.set_head(h);
+    rows_->set_head(h);
     operands_.pack_dout(s.i0, s.i1);
     for_live([&](int64_t j0, int64_t) { operands_.dP(dz, j0); });
     for (int64_t i = s.i0; i < s.i1; ++i) {
@@ -325,31 +327,38 @@ class BackwardTask : Inputs {
   std::optional<HeadMixer> mix_;
 };
 
-/// Parts of the queries, of all heads. Gradients of keys and values are by part, so that sequences
-/// are in groups, which bound that memory.
+/// Parts of the queries, of all heads. Of some sequences at a time, packed keys and the gradients
+/// of keys and values by part are in memory.
 template <class Run>
 void backward_of_mixed(const Inputs& in, Run&& run) {
   const Attention& a = in.a;
   const AttentionScratch& s = in.s;
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
   const int64_t parts = parts_of(T), group = mix_group(B, T);
-  const int64_t of_head = padded_keys(T) * padded(a.q.shape[3]), of_part = 2 * K * of_head;
-  require(s.mix_shared && group * parts * of_part <= s.mix_shared.size(), "a mix that was planned");
-  float* const shared = s.mix_shared.ptr<float>();
+  const int64_t of_head = padded_keys(T) * padded(a.q.shape[3]), of_keys = K * of_head;
+  const int64_t of_sequence = (3 + 2 * parts) * of_keys;
+  require(group * of_sequence <= s.mix_shared.size(), "a mix that was planned");
+  const auto packed = [&](int64_t n) { return s.mix_shared.ptr<float>() + n * of_sequence; };
+  const auto gradients = [&](int64_t n) { return packed(n) + 3 * of_keys; };
   for (int64_t first = 0; first < B; first += group) {
     const int64_t sequences = std::min(group, B - first);
+    parallel_for(sequences * K, [&](int64_t n) {
+      BackwardOperands::pack_keys(a, first + n / K, n % K, {0, T}, packed(n / K) + n % K * of_head,
+                                  of_keys);
+    });
     parallel_for_slots(sequences * parts, [&](int64_t n, int64_t slot) {
       const int64_t b = first + n / parts, part = n % parts;
       Part of = {b, {0, H}, query_part(a, part), {0, keys_of_part(a, part)}};
-      of.dkeys = shared + n * of_part;
+      of.packed = packed(n / parts);
+      of.dkeys = gradients(n / parts) + part * 2 * of_keys;
       of.dnetwork = s.mix_networks.ptr<float>() + (b * parts + part) * s.mix_networks.stride[0];
       run(slot, of);
     });
     parallel_for(sequences * 2 * K, [&](int64_t n) {
       const int64_t sequence = n / (2 * K), head = n % (2 * K);
       join_key_parts(head < K ? in.g.dk : in.g.dv,  // q carried the content scale
-                     shared + sequence * parts * of_part + head * of_head, of_part, a,
-                     first + sequence, head % K);
+                     gradients(sequence) + head * of_head, 2 * of_keys, a, first + sequence,
+                     head % K);
     });
   }
 }

@@ -1,6 +1,6 @@
 // The forward pass of the CPU attention, and what reads its rows: entropies and statistics. A task
-// takes tiles of queries by tiles of keys, or strips of queries by all their keys. Keys of the past
-// are packed in blocks, so that this memory does not grow with the text.
+// takes tiles of queries by tiles of keys, or strips of queries by all their keys. For tiles, keys
+// of the past are packed in blocks, so that this memory does not grow with the text.
 
 #include <optional>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kBlockKeys = 16 * kK;
 
-/// How a pass reads keys.
+/// How a pass reads keys, and the scratch of its tasks.
 struct Plan {
   Weighing weighing;
   MixShape mix;
@@ -52,8 +52,8 @@ struct Plan {
         weighing == Weighing::rows
             ? strips() * most_strip_floats(keys) + strip_stride(keys) + kQ * Dp + mix.floats(false)
             : query_tiles * Running::floats(Dp) + kQ * kK;
-    return Operands::floats(packed_keys(), query_tiles, Dp) + bias_floats(keys, D, content) +
-           weighed + 2 * kQ + 16 * simd::kWidth;
+    return Operands::floats(mix ? 0 : packed_keys(), query_tiles, Dp) +
+           bias_floats(keys, D, content) + weighed + 2 * kQ + 16 * simd::kWidth;
   }
 };
 
@@ -61,9 +61,9 @@ struct Plan {
 /// with a mix of all heads.
 class ForwardTask {
  public:
-  /// strips: memory that tasks share for the logits and biases of mixed heads, or null.
+  /// shared: with a mix what tasks have together, their strips or their packed keys.
   ForwardTask(const Results& results, const Attention& a, const Plan& plan, Operands& operands,
-              const Policies& policies, Pieces& pieces, int64_t b, Span queries, float* strips)
+              const Policies& policies, Pieces& pieces, int64_t b, Span queries, float* shared)
       : to_(results),
         a_(a),
         plan_(plan),
@@ -80,9 +80,13 @@ class ForwardTask {
       logits_ = pieces.take(kQ * kK);
       sums_ = pieces.take(plan.query_tiles * Running::floats(Dp_));
     } else {
-      logits_ = strips ? strips : pieces.take(plan.strips() * strip_floats(keys_));
+      logits_ = plan.shares_strips() ? shared : pieces.take(plan.strips() * strip_floats(keys_));
       u_ = pieces.take(strip_stride(keys_));
       sums_ = pieces.take(kQ * Dp_);
+      if (plan.mix && !plan.shares_strips()) {
+        packed_ = {0, plan.mix.K};
+        packed_from_ = 0;
+      }
       if (a.mix) mix_.emplace(a, b, logits_ + H_ * strip_floats(keys_), pieces, false);
     }
   }
@@ -102,6 +106,9 @@ class ForwardTask {
     }
   }
 
+  /// With a mix: all keys of a key head, for all tasks of the sequence.
+  void pack_head(int64_t kh) { operands_.pack_keys(kh * plan_.block_keys, b_, kh, 0, keys_); }
+
   // The parts of a strip: scores of every head, with a mix their logits, then weights of every
   // head.
 
@@ -119,15 +126,13 @@ class ForwardTask {
     });
     for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, row_of(z, i), bias_);
   }
-  void mix_heads(const Strip& s, int64_t i, int64_t block) {
-    mix_->form_logits(s, logits(), logits(), i, block);
-  }
   void attend(const Strip& s, int64_t h) {
     const Block z = logits().of(s, h);
     // Which tiles have weight is for a backward pass over all rows.
     const LiveTiles live(to_.out && past_ == 0 ? to_.saved.live : Tensor(), b_, h);
     const Factors t(a_, b_, h);
-    set_head(h);
+    h_ = h;
+    rows_->set_head(h);
     live.clear(s.i0, s.i1);
     for (int64_t i = s.i0; i < s.i1; ++i) {
       const Block row = row_of(z, i);
@@ -154,7 +159,6 @@ class ForwardTask {
     if (h == h_) return;
     h_ = h;
     bias_.set_head(b_, h);
-    if (rows_) rows_->set_head(h);
   }
   void pack_keys(Span heads, int64_t begin, int64_t end) {
     const Span of = {heads.begin / group_, (heads.end - 1) / group_ + 1};
@@ -228,12 +232,13 @@ class ForwardTask {
   /// Strips of queries by all keys that any of them sees, of heads whose logits are formed
   /// together.
   void attend_strips(Span heads) {
-    pack_keys(heads);
+    if (!mix_) pack_keys(heads);
     for (int64_t i0 = queries_.begin; i0 < queries_.end; i0 += strip_rows(keys_)) {
       const Strip s(sight_, i0, std::min(i0 + strip_rows(keys_), queries_.end));
       for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h);
       for (int64_t i = s.i0; mix_ && i < s.i1; ++i) {
-        for (int64_t n = 0; n < mix_->blocks(i); ++n) mix_heads(s, i, n);
+        for (int64_t n = 0; n < mix_->blocks(i); ++n)
+          mix_->form_logits(s, logits(), logits(), i, n);
       }
       for (int64_t h = heads.begin; h < heads.end; ++h) attend(s, h);
     }
@@ -273,6 +278,7 @@ class Forward {
 
   void run() const {
     if (plan_.shares_strips()) return run_together();
+    if (plan_.mix) return run_mixed();
     for_query_tasks(a_, [&](int64_t slot, int64_t b, Span heads, Span queries) {
       if (queries.begin == queries.end) return;
       with_task(slot, b, queries, nullptr, [heads](ForwardTask& task) { task.run(heads); });
@@ -281,17 +287,39 @@ class Forward {
 
  private:
   template <class F>
-  void with_task(int64_t slot, int64_t b, Span queries, float* strips, F&& f) const {
+  void with_task(int64_t slot, int64_t b, Span queries, float* shared, F&& f) const {
     Pieces pieces = s_.of_slot(slot);
     const auto with_both = [&](Operands& operands) {
       const auto work = [&](const Policies& policies) {
-        ForwardTask task(results_, a_, plan_, operands, policies, pieces, b, queries, strips);
+        ForwardTask task(results_, a_, plan_, operands, policies, pieces, b, queries, shared);
         f(task);
       };
       with_policies(a_, s_, nullptr, pieces, plan_.weighing, std::ref(work));
     };
-    with_operands(a_, s_, pieces, {plan_.reading, static_cast<bool>(results_.out)},
+    with_operands(a_, s_, pieces, {plan_.reading, static_cast<bool>(results_.out), shared},
                   plan_.packed_keys(), plan_.query_tiles, std::ref(with_both));
+  }
+
+  /// Parts of the queries, of all heads. They share packed keys, of some sequences at a time.
+  void run_mixed() const {
+    const int64_t B = a_.q.shape[0], T = a_.q.shape[1], H = a_.q.shape[2], K = a_.k.shape[2];
+    const int64_t parts = parts_of(T), group = mix_group(B, T);
+    const int64_t of_sequence = 2 * plan_.packed_keys() * padded(a_.q.shape[3]);
+    require(group * of_sequence <= s_.mix_shared.size(), "a mix that was planned");
+    const auto packed = [&](int64_t n) { return s_.mix_shared.ptr<float>() + n * of_sequence; };
+    for (int64_t first = 0; first < B; first += group) {
+      const int64_t sequences = std::min(group, B - first);
+      parallel_for_slots(sequences * K, [&](int64_t n, int64_t slot) {
+        with_task(slot, first + n / K, {0, T}, packed(n / K),
+                  [kh = n % K](ForwardTask& task) { task.pack_head(kh); });
+      });
+      parallel_for_slots(sequences * parts, [&](int64_t n, int64_t slot) {
+        with_task(slot, first + n / parts, query_part(a_, n % parts), packed(n / parts),
+                  [H](ForwardTask& task) {
+                    task.run({0, H});
+                  });
+      });
+    }
   }
 
   /// After a past, mixed heads of few rows: threads share the heads, then blocks of keys, then
@@ -306,23 +334,23 @@ class Forward {
       for (int64_t i0 = past; i0 < keys; i0 += strip_rows(keys)) {
         const Span rows = {i0, std::min(i0 + strip_rows(keys), keys)};
         const Strip s(sight, rows.begin, rows.end);
-        const auto share = [&](int64_t count, auto&& f) {
-          parallel_for_slots(count, [&](int64_t n, int64_t slot) {
-            with_task(slot, b, rows, strips, [&f, n](ForwardTask& task) { f(task, n); });
+        const auto for_heads = [&](auto&& f) {
+          parallel_for_slots(H, [&](int64_t h, int64_t slot) {
+            with_task(slot, b, rows, strips, [&f, h](ForwardTask& task) {
+              task.pack_keys({h, h + 1});
+              f(task, h);
+            });
           });
         };
-        share(H, [&s](ForwardTask& task, int64_t h) {
-          task.pack_keys({h, h + 1});
-          task.form_scores(s, h);
-        });
+        for_heads([&s](ForwardTask& task, int64_t h) { task.form_scores(s, h); });
         const int64_t blocks = ceil_div(s.end - s.from, kMixKeys);
-        share(s.rows() * blocks, [&s, blocks](ForwardTask& task, int64_t n) {
-          task.mix_heads(s, s.i0 + n / blocks, n % blocks);
+        parallel_for_slots(s.rows() * blocks, [&](int64_t n, int64_t slot) {
+          Pieces pieces = s_.of_slot(slot);
+          HeadMixer mix(a_, b, strips + H * strip_floats(keys), pieces, false);
+          const Strips logits(strips, keys, false);
+          mix.form_logits(s, logits, logits, s.i0 + n / blocks, n % blocks);
         });
-        share(H, [&s](ForwardTask& task, int64_t h) {
-          task.pack_keys({h, h + 1});
-          task.attend(s, h);
-        });
+        for_heads([&s](ForwardTask& task, int64_t h) { task.attend(s, h); });
       }
     }
   }

@@ -13,15 +13,15 @@ namespace {
 
 class Fp32Operands final : public Operands {
  public:
-  Fp32Operands(const Attention& a, bool with_values, Pieces& pieces, int64_t keys,
+  Fp32Operands(const Attention& a, const OperandsRead& read, Pieces& pieces, int64_t keys,
                int64_t query_tiles)
       : Operands(kQ, false),
         a_(a),
-        with_values_(with_values),
+        with_values_(read.values),
         D_(a.q.shape[3]),
         Dp_(padded(D_)),
-        keys_(pieces.take(keys * Dp_)),
-        values_(pieces.take(keys * Dp_)),
+        keys_(read.packed ? read.packed : pieces.take(keys * Dp_)),
+        values_(read.packed ? read.packed + keys * Dp_ : pieces.take(keys * Dp_)),
         query_(pieces.take(query_tiles * kQ * Dp_)) {}
 
   void pack_keys(int64_t at, int64_t b, int64_t kh, int64_t begin, int64_t end) override {
@@ -282,7 +282,7 @@ void with_operands(const Attention& a, const AttentionScratch& s, Pieces& pieces
     }
   }
   if (read.reading != Reading::in_place) {
-    Fp32Operands operands(a, read.values, pieces, keys, query_tiles);
+    Fp32Operands operands(a, read, pieces, keys, query_tiles);
     return f(operands);
   }
   rows::dispatch_activation(a.q.dtype, [&]<class A>() {

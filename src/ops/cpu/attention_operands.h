@@ -68,7 +68,8 @@ enum class Reading {
 
 struct OperandsRead {
   Reading reading;
-  bool values = true;  // false: no call of add_values() follows
+  bool values = true;       // false: no call of add_values() follows
+  float* packed = nullptr;  // with packed_fp32: for keys and values, where tasks share them
 };
 /// Calls f(operands). With products of bf16, scores are exact except for their sums in fp32.
 /// Weights meet the values as sums of two numbers of bf16, so results are as near to the truth as

@@ -37,7 +37,9 @@ void with_type(const EveryBias::Any& bias, F&& f) {
 }  // namespace
 
 Weighing weighing_of(const Attention& a, const AttentionScratch& s) {
-  require(!reads_content(a.bias) || s.content.any, "a bias that was planned");
+  require(!reads_content(a.bias) || (s.content.any && !a.mix),
+          "a bias that was planned, and of mixed heads one that reads no queries and keys");
+  require(!a.mix || s.mix_shared, "a mix that was planned");
   if (a.mix || a.normalizer.form.kind != NormalizerKind::softmax || s.general ||
       reads_content(a.bias)) {
     return Weighing::rows;

@@ -51,7 +51,6 @@ struct HeadsOfKeys {
   int64_t stride;  // from one head to the next
 
   float* of(int64_t h) const { return data + h * stride; }
-  HeadsOfKeys from(int64_t n) const { return {data + n, stride}; }
 };
 
 /// Numbers of strips, such as logits: (heads, strip_rows, strip_stride), whole tiles of keys.

@@ -64,15 +64,19 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = forward_floats(w, content);
   if (w.backward) floats = std::max(floats, backward_floats(w, content));
   const MixShape mix(w);
-  const int64_t most_tasks = mix ? max_threads() : 2 * w.B * w.H * parts_of(w.T);
+  // Mixed heads are tasks together, except in decoding.
+  const int64_t most_tasks = !w.all_mixed()  ? 2 * w.B * w.H * parts_of(w.T)
+                             : w.incremental ? max_threads()
+                                             : w.B * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
   if (mix) {
     int64_t shared = w.incremental ? 2 * w.H * most_strip_floats(w.past + w.T) : 0;
-    for (int64_t parts = 1; w.backward && parts <= parts_of(w.T); ++parts) {
+    for (int64_t parts = 1; parts <= parts_of(w.T); ++parts) {
       const int64_t longest = parts == parts_of(w.T) ? w.T : (2 * parts + 1) * kK;
-      const int64_t of_part = 2 * w.K * padded_keys(longest) * padded(w.D);
-      shared = std::max(shared, mix_group(w.B, longest) * parts * of_part);
+      const int64_t of_keys = w.K * padded_keys(longest) * padded(w.D);
+      const int64_t arrays = w.backward ? 3 + 2 * parts : 2;
+      shared = std::max(shared, mix_group(w.B, longest) * arrays * of_keys);
     }
     arena.add("scratch.attention_mix", &mix_shared, Dtype::f32, {shared});
   }

@@ -36,17 +36,13 @@ inline int64_t keys_of_part(const Attention& a, int64_t part) {
 bool worth_splitting(int64_t tasks, double cost);
 
 /// f(slot, b, heads, queries) for the tasks of a pass over all queries, by position. The query
-/// heads of a task read one key head, or are all that are mixed.
+/// heads of a task read one key head.
 template <class F>
 void for_query_tasks(const Attention& a, F&& f) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
   const int64_t group = H / K, parts = parts_of(T);
   constexpr double kPackedAgain = 1.1;
-  if (a.mix) {
-    parallel_for_slots(B * parts, [&](int64_t n, int64_t slot) {
-      f(slot, n / parts, Span{0, H}, query_part(a, n % parts));
-    });
-  } else if (worth_splitting(B * K, kPackedAgain)) {
+  if (worth_splitting(B * K, kPackedAgain)) {
     parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {
       const int64_t head = n / parts, h = head % H;
       f(slot, head / H, Span{h, h + 1}, query_part(a, n % parts));
@@ -59,7 +55,7 @@ void for_query_tasks(const Attention& a, F&& f) {
   }
 }
 
-/// With a mix, sequences whose backward passes run together: as many as keep the threads busy.
+/// With a mix, sequences that run together: as many as keep the threads busy.
 int64_t mix_group(int64_t B, int64_t T);
 
 /// Scratch of one task, in floats: see attention_forward.cpp and attention_backward.cpp.

@@ -36,12 +36,16 @@ void unpack_rows(const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t e
 
 void transpose_tiles(float* out, const float* rows, int64_t begin, int64_t end, int64_t D,
                      int64_t Dp) {
-  for (int64_t j0 = begin; j0 < end; j0 += kK) {
-    float* block = out + j0 * D;
-    const int64_t n = std::min(kK, end - j0);
-    for (int64_t d = 0; d < D; ++d) {
-      for (int64_t j = 0; j < n; ++j) block[d * kK + j] = rows[(j0 + j) * Dp + d];
-      for (int64_t j = n; j < kK; ++j) block[d * kK + j] = 0;
+  for (int64_t j = begin; j < padded_keys(end); j += simd::kWidth) {
+    float* const to = out + j / kK * kK * D + j % kK;  // of channel 0
+    for (int64_t d = 0; d < D; d += simd::kWidth) {
+      Vec v[simd::kWidth];
+      for (int64_t r = 0; r < simd::kWidth; ++r) {
+        v[r] = j + r < end ? simd::load(rows + (j + r) * Dp + d) : Vec{};
+      }
+      simd::transpose(v);
+      const int64_t channels = std::min<int64_t>(simd::kWidth, D - d);
+      for (int64_t c = 0; c < channels; ++c) simd::store(to + (d + c) * kK, v[c]);
     }
   }
 }

@@ -5,12 +5,12 @@ inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
 BackwardOperands::BackwardOperands(const Attention& a, const Tensor& dout, int64_t b, Span heads,
-                                   float* gradients, Pieces& pieces)
+                                   float* packed, float* gradients, Pieces& pieces)
     : a_(a), dout_(dout), b_(b), key_heads_{key_head(heads.begin), key_head(heads.end - 1) + 1} {
   const int64_t floats = key_heads_.size() * head_floats_;
-  all_keys_ = pieces.take(floats);
-  all_keys_t_ = pieces.take(floats);
-  all_values_t_ = pieces.take(floats);
+  all_keys_ = packed ? packed : pieces.take(3 * floats);
+  all_keys_t_ = all_keys_ + floats;
+  all_values_t_ = all_keys_t_ + floats;
   all_dkeys_ = gradients ? gradients : pieces.take(2 * floats);
   all_dvalues_ = all_dkeys_ + floats;
   query = pieces.take(kQ * Dp_);
@@ -19,20 +19,18 @@ BackwardOperands::BackwardOperands(const Attention& a, const Tensor& dout, int64
   dout_rows = pieces.take(kQ * Dp_);
 }
 
-int64_t BackwardOperands::floats(int64_t T, int64_t D, int64_t key_heads, bool own_gradients) {
-  const int64_t arrays = own_gradients ? 5 : 3;
-  return arrays * key_heads * padded_keys(T) * padded(D) + 4 * kQ * padded(D);
+int64_t BackwardOperands::floats(int64_t T, int64_t D, bool shared) {
+  return (shared ? 0 : 5 * padded_keys(T) * padded(D)) + 4 * kQ * padded(D);
 }
 
-void BackwardOperands::pack_keys(Span of) {
-  for (int64_t kh = key_heads_.begin; kh < key_heads_.end; ++kh) {
-    const int64_t head = (kh - key_heads_.begin) * head_floats_;
-    float* const rows = all_keys_ + head;  // of values on their way
-    pack_rows(at(rows, of.begin), a_.v, b_, kh, of.begin, of.end, Dp_, 1);
-    transpose_tiles(all_values_t_ + head, rows, of.begin, of.end, D_, Dp_);
-    pack_rows(at(rows, of.begin), a_.k, b_, kh, of.begin, of.end, Dp_, 1);
-    transpose_tiles(all_keys_t_ + head, rows, of.begin, of.end, D_, Dp_);
-  }
+void BackwardOperands::pack_keys(const Attention& a, int64_t b, int64_t kh, Span keys, float* to,
+                                 int64_t stride) {
+  const int64_t D = a.q.shape[3], Dp = padded(D);
+  float* const from = to + keys.begin * Dp;  // of values on their way
+  pack_rows(from, a.v, b, kh, keys.begin, keys.end, Dp, 1);
+  transpose_tiles(to + 2 * stride, to, keys.begin, keys.end, D, Dp);
+  pack_rows(from, a.k, b, kh, keys.begin, keys.end, Dp, 1);
+  transpose_tiles(to + stride, to, keys.begin, keys.end, D, Dp);
 }
 
 void BackwardOperands::clear_gradients(Span of) {

@@ -11,14 +11,21 @@ namespace tiles {
 
 class BackwardOperands {
  public:
-  /// Of the query heads in `heads`. gradients: those of keys, then of values, (2, key heads,
-  /// padded T, padded D); null: in scratch.
-  BackwardOperands(const Attention& a, const Tensor& dout, int64_t b, Span heads, float* gradients,
-                   Pieces& pieces);
-  static int64_t floats(int64_t T, int64_t D, int64_t key_heads, bool own_gradients);
+  /// Of the query heads in `heads`. packed: what pack_keys() wrote for all their key heads, and
+  /// gradients: those of keys, then of values, (2, key heads, padded T, padded D). Null: in
+  /// scratch.
+  BackwardOperands(const Attention& a, const Tensor& dout, int64_t b, Span heads, float* packed,
+                   float* gradients, Pieces& pieces);
+  /// For one key head, all in scratch; with `shared`, packed keys and gradients are elsewhere.
+  static int64_t floats(int64_t T, int64_t D, bool shared);
 
-  /// Keys and values of all key heads.
-  void pack_keys(Span keys);
+  /// Keys and values of key head kh to arrays of (padded T, padded D) of key heads: rows of keys,
+  /// transposed keys and transposed values, each `stride` apart.
+  static void pack_keys(const Attention& a, int64_t b, int64_t kh, Span keys, float* to,
+                        int64_t stride);
+  void pack_keys(Span keys) {
+    pack_keys(a_, b_, key_heads_.begin, keys, all_keys_, key_heads_.size() * head_floats_);
+  }
   void clear_gradients(Span keys);
   /// To dk and dv, of the only key head.
   void unpack_gradients(const AttentionGradients& g, Span keys) const;

@@ -74,8 +74,8 @@ class LogitBias {
   /// What follows is of this part of the queries. `mine`: its partial sums are this task's, and
   /// begin at 0 if `clear`.
   virtual void set_part(int64_t, bool /*mine*/, bool /*clear*/) {}
-  /// Adds what db = f.bias dz gives to the bias's gradients. The block was formed last. Past its
-  /// keys dz is 0.
+  /// Adds what db = f.bias dz gives to the bias's gradients. If reads_scores(), the block was
+  /// formed last. Past its keys dz is 0.
   virtual void add(const Block& dz, const RowFactors& f) = 0;
   /// Of a bias that reads queries and keys, what it gives to them. After the blocks of rows: adds
   /// to dquery (rows, padded(D)), which is multiplied by `unit` when it is complete. After the

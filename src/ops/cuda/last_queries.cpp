@@ -18,8 +18,9 @@ void LastQueries::plan(Arena& arena, const WorkspaceShape& w) {
     add(&last_, Dtype::i32);
   }
   arena.add("scratch.last_queries", &first_key_, Dtype::i32, {w.B, keys});
-  if (w.any(&AttentionForm::fire))
+  if (w.any(&AttentionForm::fire)) {
     arena.add("scratch.last_queries", &positions_, Dtype::i32, {w.B, keys});
+  }
 }
 
 Tensor LastQueries::of_rows(const Tensor& planned, const Attention& a) {

@@ -36,7 +36,8 @@ void ReferenceAttention::attention_forward(Tensor out, const AttentionSaved& sav
                                            const Attention& a) {
   const int64_t T = a.q.shape[1], D = a.q.shape[3], group = a.q.shape[2] / a.k.shape[2];
   clear(out);
-  if (saved.live) std::fill_n(saved.live.ptr<int32_t>(), saved.live.size(), 0);
+  const bool live = saved.live && a.past() == 0;  // for a backward pass over all rows
+  if (live) std::fill_n(saved.live.ptr<int32_t>(), saved.live.size(), 0);
   for_rows(a, [&](const AttentionRow& row, const std::vector<double>& z, int64_t at) {
     const RowWeights w = reference_weights(a, row.h, z);
     double* o = channels_of(out, row.batch, row.i, row.h);
@@ -44,7 +45,7 @@ void ReferenceAttention::attention_forward(Tensor out, const AttentionSaved& sav
       const double p = w.p[static_cast<size_t>(j - row.first)];
       const double* v = channels_of(a.v, row.batch, j, row.h / group);
       for (int64_t c = 0; c < D; ++c) o[c] += p * v[c];
-      if (!saved.live || p == 0) continue;
+      if (!live || p == 0) continue;
       const int64_t head = row.batch * row.H + row.h, tile = j / kLiveKeys;
       saved.live.ptr<int32_t>()[(head * live_groups(T) + row.i / kLiveRows) * saved.live.shape[3] +
                                 tile / 32] |= static_cast<int32_t>(uint32_t{1} << (tile % 32));

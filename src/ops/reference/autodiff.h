@@ -63,7 +63,7 @@ class Tape {
       const double d = nodes_.back().d;
       const Node before = nodes_.size() > 1 ? nodes_[nodes_.size() - 2] : Node();
       for (; edges_.size() > before.edges; edges_.pop_back()) {
-        *edges_.back().to += edges_.back().derivative * d;
+        if (d != 0) *edges_.back().to += edges_.back().derivative * d;
       }
       for (; products_.size() > before.products; products_.pop_back()) {
         const auto& [x, y, n] = products_.back();
@@ -151,7 +151,7 @@ inline Var dot(Tape* tape, const Array& x, const Vars& y) {
   for (size_t c = 0; c < y.size(); ++c) {
     sum += x.x[c] * y[c].x;
     if (tape == nullptr) continue;
-    tape->argument({0, x.d + c, tape}, y[c].x);
+    if (x.d != nullptr) tape->argument({0, x.d + c, tape}, y[c].x);
     tape->argument(y[c], x.x[c]);
   }
   return tape ? tape->result(sum) : Var(sum);
