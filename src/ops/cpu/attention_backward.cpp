@@ -84,8 +84,8 @@ class BackwardTask : Inputs {
   void run() {
     const auto& [b, heads, queries, keys, for_keys, for_queries, packed, dkeys, dnetwork] = part_;
     const int64_t begin = std::max(keys.begin, sight_.first_tile(queries.begin));
-    if (!packed)
-      operands_.pack_keys({begin, std::max(begin, std::min(keys.end, sight_.end(queries.end)))});
+    const int64_t end = std::max(begin, std::min(keys.end, sight_.end(queries.end)));
+    if (!packed) operands_.pack_keys({begin, end});
     if (for_keys) operands_.clear_gradients(keys);
     if (mix_) {
       mix_->network().clear_gradients();
