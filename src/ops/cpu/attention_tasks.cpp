@@ -64,10 +64,10 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = forward_floats(w, content);
   if (w.backward) floats = std::max(floats, backward_floats(w, content));
   const MixShape mix(w);
-  // Mixed heads are tasks together, except in decoding.
-  const int64_t most_tasks = !w.all_mixed()  ? 2 * w.B * w.H * parts_of(w.T)
-                             : w.incremental ? max_threads()
-                                             : w.B * parts_of(w.T);
+  // In decoding, mixed heads have a task for each block of a row's keys.
+  const int64_t most_tasks = mix && w.incremental ? max_threads()
+                             : w.all_mixed()      ? w.B * std::max(parts_of(w.T), w.K)
+                                                  : 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
   if (mix) {
