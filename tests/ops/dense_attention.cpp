@@ -11,7 +11,7 @@ namespace bamtrain::testing {
 
 namespace {
 
-/// The elements of an input; null if there is none of this name.
+/// The elements of an input; null if no input has this name.
 const double* elements(const Arrays& in, const char* name) {
   return in.count(name) ? in.at(name).x.data() : nullptr;
 }

@@ -212,17 +212,12 @@ class BackwardTask : Inputs {
   void strip(Span heads, const Strip& s) {
     const Strips scores = strips(scores_), p = strips(p_), dz = strips(dz_);
     for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h, scores.of(s, h));
-    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) {
-      for (int64_t n = 0; n < mix_->blocks(i); ++n) mix_->form_logits(s, scores, p, i, n);
-    }
+    if (mix_) mix_->form_logits(s, scores, p);
     for (int64_t h = heads.begin; h < heads.end; ++h) adjoint_of(s, h, p.of(s, h), dz.of(s, h));
-    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->adjoint(s, scores, dz, i, g.dscale);
+    if (mix_) mix_->adjoint(s, scores, dz, g.dscale);
     for (int64_t h = heads.begin; h < heads.end; ++h) to_inputs(s, h, heads, dz.of(s, h));
   }
   Strips strips(float* memory) const { return {memory, T_, !mix_}; }
-  Block row_of(const Block& z, int64_t i) const {
-    return z.row(i, sight_.first(i), sight_.last(i));
-  }
   /// Whether a tile has weight in any of some heads.
   bool live(const Strip& s, Span heads, int64_t j0) const {
     for (int64_t h = heads.begin; h < heads.end; ++h) {
@@ -238,7 +233,7 @@ class BackwardTask : Inputs {
     s.for_tiles([&](int64_t j0, int64_t) {
       if (forms_ds() || live(s, {h, h + 1}, j0)) operands_.scores(x, j0);
     });
-    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, row_of(x, i), bias_);
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, sight_.row(x, i), bias_);
   }
 
   /// Scores, or logits where heads are mixed, become weights, and dP becomes dz.
@@ -255,7 +250,7 @@ class BackwardTask : Inputs {
     operands_.pack_dout(s.i0, s.i1);
     for_live([&](int64_t j0, int64_t) { operands_.dP(dz, j0); });
     for (int64_t i = s.i0; i < s.i1; ++i) {
-      const Block row = row_of(p, i);
+      const Block row = sight_.row(p, i);
       if (!mix_) {
         if (a.scale.t && bias_.reads_scores()) {
           std::copy_n(row.data, padded(row.keys()), row_scores_);
@@ -279,7 +274,8 @@ class BackwardTask : Inputs {
       set_gradients(false, false);
       pack_queries(s.i0, s.i1);
       bias_.set_rows(s.i0, s.i1, s.from, s.end);
-      for (int64_t i = s.i0; i < s.i1; ++i) bias_.add(row_of(mix_->biases(s, h), i), {&one, &one});
+      for (int64_t i = s.i0; i < s.i1; ++i)
+        bias_.add(sight_.row(mix_->biases(s, h), i), {&one, &one});
     }
     s.for_tiles([&](int64_t j0, int64_t keys) {
       if (!live(s, heads, j0) && !bias_.reads_scores()) return;

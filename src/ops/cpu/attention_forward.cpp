@@ -106,9 +106,6 @@ class ForwardTask {
     }
   }
 
-  /// With a mix: all keys of a key head, for all tasks of the sequence.
-  void pack_head(int64_t kh) { operands_.pack_keys(kh * plan_.block_keys, b_, kh, 0, keys_); }
-
   // The parts of a strip: scores of every head, with a mix their logits, then weights of every
   // head.
 
@@ -124,7 +121,7 @@ class ForwardTask {
     s.for_tiles([&](int64_t j0, int64_t) {
       operands_.scores(0, 0, s.rows(), key_at(j0), z.at(s.i0, j0), z.stride);
     });
-    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, row_of(z, i), bias_);
+    for (int64_t i = s.i0; mix_ && i < s.i1; ++i) mix_->keep_biases(s, h, sight_.row(z, i), bias_);
   }
   void attend(const Strip& s, int64_t h) {
     const Block z = logits().of(s, h);
@@ -135,7 +132,7 @@ class ForwardTask {
     rows_->set_head(h);
     live.clear(s.i0, s.i1);
     for (int64_t i = s.i0; i < s.i1; ++i) {
-      const Block row = row_of(z, i);
+      const Block row = sight_.row(z, i);
       if (!mix_) bias_.add_to(row, t.of_content(i), t.of_bias(i));
       to_.weigh(z, row, row_at(i), traits_, *rows_, u_, live);
     }
@@ -151,10 +148,6 @@ class ForwardTask {
  private:
   int64_t row_at(int64_t i) const { return (b_ * H_ + h_) * T_ + i - past_; }
   Strips logits() const { return {logits_, keys_, !a_.mix}; }
-  Block row_of(const Block& z, int64_t i) const {
-    return z.row(i, sight_.first(i), sight_.last(i));
-  }
-
   void set_head(int64_t h) {
     if (h == h_) return;
     h_ = h;
@@ -236,10 +229,7 @@ class ForwardTask {
     for (int64_t i0 = queries_.begin; i0 < queries_.end; i0 += strip_rows(keys_)) {
       const Strip s(sight_, i0, std::min(i0 + strip_rows(keys_), queries_.end));
       for (int64_t h = heads.begin; h < heads.end; ++h) form_scores(s, h);
-      for (int64_t i = s.i0; mix_ && i < s.i1; ++i) {
-        for (int64_t n = 0; n < mix_->blocks(i); ++n)
-          mix_->form_logits(s, logits(), logits(), i, n);
-      }
+      if (mix_) mix_->form_logits(s, logits(), logits());
       for (int64_t h = heads.begin; h < heads.end; ++h) attend(s, h);
     }
   }
@@ -286,6 +276,9 @@ class Forward {
   }
 
  private:
+  OperandsRead reading(float* shared) const {
+    return {plan_.reading, static_cast<bool>(results_.out), shared};
+  }
   template <class F>
   void with_task(int64_t slot, int64_t b, Span queries, float* shared, F&& f) const {
     Pieces pieces = s_.of_slot(slot);
@@ -296,8 +289,8 @@ class Forward {
       };
       with_policies(a_, s_, nullptr, pieces, plan_.weighing, std::ref(work));
     };
-    with_operands(a_, s_, pieces, {plan_.reading, static_cast<bool>(results_.out), shared},
-                  plan_.packed_keys(), plan_.query_tiles, std::ref(with_both));
+    with_operands(a_, s_, pieces, reading(shared), plan_.packed_keys(), plan_.query_tiles,
+                  std::ref(with_both));
   }
 
   /// Parts of the queries, of all heads. They share packed keys, of some sequences at a time.
@@ -310,8 +303,13 @@ class Forward {
     for (int64_t first = 0; first < B; first += group) {
       const int64_t sequences = std::min(group, B - first);
       parallel_for_slots(sequences * K, [&](int64_t n, int64_t slot) {
-        with_task(slot, first + n / K, {0, T}, packed(n / K),
-                  [kh = n % K](ForwardTask& task) { task.pack_head(kh); });
+        Pieces pieces = s_.of_slot(slot);
+        const int64_t b = first + n / K, kh = n % K;
+        const auto pack = [&](Operands& operands) {
+          operands.pack_keys(kh * plan_.block_keys, b, kh, 0, T);
+        };
+        with_operands(a_, s_, pieces, reading(packed(n / K)), plan_.packed_keys(), 1,
+                      std::ref(pack));
       });
       parallel_for_slots(sequences * parts, [&](int64_t n, int64_t slot) {
         with_task(slot, first + n / parts, query_part(a_, n % parts), packed(n / parts),
@@ -348,7 +346,7 @@ class Forward {
           Pieces pieces = s_.of_slot(slot);
           HeadMixer mix(a_, b, strips + H * strip_floats(keys), pieces, false);
           const Strips logits(strips, keys, false);
-          mix.form_logits(s, logits, logits, s.i0 + n / blocks, n % blocks);
+          mix.form_block(s, logits, logits, s.i0 + n / blocks, n % blocks);
         });
         for_heads([&s](ForwardTask& task, int64_t h) { task.attend(s, h); });
       }

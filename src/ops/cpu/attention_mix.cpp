@@ -16,8 +16,15 @@ void HeadMixer::keep_biases(const Strip& s, int64_t h, const Block& x, LogitBias
   std::fill_n(x.data + x.keys(), simd::kWidth, 0.0f);
 }
 
-void HeadMixer::form_logits(const Strip& s, const Strips& x, const Strips& z, int64_t i,
-                            int64_t block) {
+void HeadMixer::form_logits(const Strip& s, const Strips& x, const Strips& z) {
+  for (int64_t i = s.i0; i < s.i1; ++i) {
+    const int64_t keys = sight_.last(i) + 1 - sight_.first(i);
+    for (int64_t n = 0; n < ceil_div(keys, kMixKeys); ++n) form_block(s, x, z, i, n);
+  }
+}
+
+void HeadMixer::form_block(const Strip& s, const Strips& x, const Strips& z, int64_t i,
+                           int64_t block) {
   const int64_t j = sight_.first(i) + block * kMixKeys, keys = keys_from(i, j);
   if (keys <= 0) return;
   const HeadsOfKeys own = x.at(s, i, j), to = z.at(s, i, j);
@@ -32,8 +39,12 @@ void HeadMixer::form_logits(const Strip& s, const Strips& x, const Strips& z, in
   }
 }
 
-void HeadMixer::adjoint(const Strip& s, const Strips& x, const Strips& dz, int64_t i,
-                        const Tensor& dscale) {
+void HeadMixer::adjoint(const Strip& s, const Strips& x, const Strips& dz, const Tensor& dscale) {
+  for (int64_t i = s.i0; i < s.i1; ++i) adjoint_of_row(s, x, dz, i, dscale);
+}
+
+void HeadMixer::adjoint_of_row(const Strip& s, const Strips& x, const Strips& dz, int64_t i,
+                               const Tensor& dscale) {
   const int64_t T = a_.q.shape[1];
   for (int64_t h = 0; dscale && h < H_; ++h) dscale.ptr<float>()[(b_ * H_ + h) * T + i] = 0;
   const bool kept = keeps_bias(a_.mix.form);

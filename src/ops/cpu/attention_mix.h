@@ -46,19 +46,19 @@ class HeadMixer {
 
   /// Keeps B of a row of head h, whose scores are x.
   void keep_biases(const Strip& s, int64_t h, const Block& x, LogitBias& bias) const;
-  int64_t blocks(int64_t i) const {
-    return ceil_div(sight_.last(i) + 1 - sight_.first(i), kMixKeys);
-  }
-  /// Logits z of a block of the keys of row i, which may have fewer, from scores x; z may be x.
-  void form_logits(const Strip& s, const Strips& x, const Strips& z, int64_t i, int64_t block);
-  /// dz of row i becomes the gradients of its scores, and its biases theirs. The network adds to
-  /// its own.
-  void adjoint(const Strip& s, const Strips& x, const Strips& dz, int64_t i, const Tensor& dscale);
+  /// Logits z from scores x; z may be x.
+  void form_logits(const Strip& s, const Strips& x, const Strips& z);
+  /// The same of one block of the keys of row i, which may have fewer.
+  void form_block(const Strip& s, const Strips& x, const Strips& z, int64_t i, int64_t block);
+  /// dz becomes the gradients of scores, and biases theirs. The network adds to its own.
+  void adjoint(const Strip& s, const Strips& x, const Strips& dz, const Tensor& dscale);
 
  private:
   int64_t keys_from(int64_t i, int64_t j) const {
     return std::min(kMixKeys, sight_.last(i) + 1 - j);
   }
+  void adjoint_of_row(const Strip& s, const Strips& x, const Strips& dz, int64_t i,
+                      const Tensor& dscale);
   void add_dscale(const Tensor& dscale, int64_t i, int64_t keys, const HeadsOfKeys& dz,
                   const HeadsOfKeys& x, const HeadsOfKeys& B);
 

@@ -114,6 +114,8 @@ class Sight {
 
   int64_t first(int64_t i) const { return past_ + first_[i - past_]; }
   int64_t last(int64_t i) const { return last_ ? last_[i] : i; }
+  /// The keys that row i sees of a block.
+  Block row(const Block& z, int64_t i) const { return z.row(i, first(i), last(i)); }
   /// Whether row i sees a single key.
   bool alone(int64_t i) const { return first(i) == last(i); }
   /// The tile where the keys of rows from i0 on begin, and the end of those of rows before i1.
