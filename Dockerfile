@@ -8,8 +8,8 @@ ARG BASE=debian:13
 FROM ${BUILD_BASE} AS build
 COPY . /src
 RUN /src/scripts/setup.sh python3-pip
-RUN meson setup -Dtests=false /build /src \
-  && DESTDIR=/image meson install -C /build --strip
+RUN BUILD=/build /src/scripts/build.sh -Dtests=false \
+  && DESTDIR=/image meson install -C /build --no-rebuild --strip
 RUN /src/scripts/runtime_packages.sh /image/usr/local/bin/* >/image/usr/local/share/bamtrain/packages
 # What pip installs to read Parquet, without its headers; empty: nothing.
 ARG PYARROW=pyarrow

@@ -5,9 +5,10 @@
 #   scripts/test.sh [--long] [MESON OPTION...]
 #
 # --long adds the tests that are run before a release (CONTRIBUTING.md): hours on two cores. Further
-# arguments go to Meson, e.g. -Dmpi=disabled; BUILD names the build folder. Kernels are compiled for the
-# GPUs that are here, or to intermediate code alone, which is what runs where there is none; with --long
-# for every GPU of a default build, since ptxas refuses what spills registers on one of them.
+# arguments go to Meson, e.g. -Dmpi=disabled; BUILD names the build folder. In a new build folder, kernels
+# are compiled for the GPUs that are here, or to intermediate code alone, which is what runs where there is
+# none; with --long for every GPU of a default build, since ptxas refuses what spills registers on one of
+# them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export BUILD=${BUILD:-build}
@@ -17,9 +18,17 @@ if [ "${1:-}" = --long ]; then
   shift
 fi
 scripts/setup.sh
-gpus=$(scripts/gpu_architectures.sh)
-if $long; then gpus=80,86,90; fi
-scripts/build.sh -Dtests=true -Dlong_tests=$long "-Dgpu_architectures=${gpus:-80-virtual}" "$@"
+options=(-Dtests=true -Dlong_tests=$long)
+if $long; then
+  options+=(-Dgpu_architectures=80,86,90)
+elif [ ! -f "$BUILD/build.ninja" ]; then
+  gpus=$(scripts/gpu_architectures.sh)
+  options+=("-Dgpu_architectures=${gpus:-80-virtual}")
+fi
+scripts/build.sh "${options[@]}" "$@"
+if ! meson introspect "$BUILD" --targets | grep '"name": "ops_cuda"' >/dev/null; then
+  echo "test.sh: built without CUDA: kernels run in the emulator; programs with CUDA are not built"
+fi
 
 # As many at a time as there are processors, those of many minutes first (priority), those with
 # threads of their own (is_parallel: false) alone.

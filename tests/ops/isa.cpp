@@ -18,7 +18,7 @@ struct Close {
 /// Functions of a program that use AVX or later instructions or registers, from objdump, with
 /// demangled names.
 std::set<std::string> functions_with_avx(const std::string& program) {
-  const std::string command = "objdump -d -C --no-show-raw-insn " + program;
+  const std::string command = "objdump -d -C --no-show-raw-insn '" + program + "'";
   const std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
   REQUIRE(pipe != nullptr);
   std::set<std::string> found;

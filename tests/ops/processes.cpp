@@ -20,8 +20,8 @@ struct Ended {
 /// Runs product_bits under `environment`, e.g. "OMP_NUM_THREADS=2".
 Ended run(const std::string& environment, const std::string& arguments = "") {
   const char* build = std::getenv("BAMTRAIN_BUILD");
-  const std::string command = "env " + environment + " " + std::string(build ? build : "build") +
-                              "/tests/ops/product_bits " + arguments;
+  const std::string command = "env " + environment + " '" + std::string(build ? build : "build") +
+                              "/tests/ops/product_bits' " + arguments;
   INFO(command);
   std::FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
