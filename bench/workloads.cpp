@@ -54,11 +54,12 @@ const std::map<std::string, NormalizerForm>& normalizer_forms() {
   return forms;
 }
 
-AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
+AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, AttentionForm f,
                                      const AttentionShape& shape, double content)
     : backend_(backend), shape_(shape) {
-  const auto [B, T, H, K, D, past, positions, causal] = shape;
-  require(causal, "causal attention, which these programs measure");
+  require(shape.causal, "causal attention, which these programs measure");
+  const int64_t B = shape.B, T = shape.T, H = shape.H, K = shape.K, D = shape.D;
+  if (content != 1) f.content_scale = content / std::sqrt(static_cast<double>(D));
   const Dtype A = activations;
   arena_.add("q", &x_.a.q, A, {B, T, H, D});
   arena_.add("k", &x_.a.k, A, {B, T, K, D});
@@ -81,14 +82,12 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .backward = true,
                         .mechanism_values = fire ? H * kFireHidden : 0,
                         .attention = {f},
-                        .content_columns = positions,
                         .activations = A});
   arena_.commit(backend.memory());
   fill_normal(backend, x_.a.q, "q");
   fill_normal(backend, x_.a.k, "k");
   fill_normal(backend, x_.a.v, "v");
   fill_normal(backend, x_.dout, "dout");
-  if (content != 1) x_.a.content_scale = content / std::sqrt(static_cast<double>(D));
   std::visit([this](const auto& bias) { fill(bias); }, x_.a.bias);
   for_tensors(x_.a.mix, [this](const char* name, const Tensor& t) {
     if (!t) return;
@@ -98,8 +97,8 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
     network.upload();
   });
   if (f.scale) {
-    HostCopy scale(backend, x_.a.scale.t, HostCopy::Contents::undefined);
-    std::fill_n(scale.tensor().ptr<float>(), x_.a.scale.t.size(), 1.1f);
+    HostCopy scale(backend, x_.a.scale, HostCopy::Contents::undefined);
+    std::fill_n(scale.tensor().ptr<float>(), x_.a.scale.size(), 1.1f);
     scale.upload();
   }
 }

@@ -25,7 +25,7 @@ const std::map<std::string, NormalizerForm>& normalizer_forms();
 /// Attention over all earlier keys, with all inputs and outputs.
 class AttentionWorkload {
  public:
-  AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& form,
+  AttentionWorkload(Backend& backend, Dtype activations, AttentionForm form,
                     const AttentionShape& shape, double content = 1);
 
   void forward() { backend_.attention_forward(x_.out, x_.saved, x_.a); }

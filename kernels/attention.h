@@ -36,7 +36,7 @@ struct Rows {
   int64_t batch = 0, row = 0, head = 0;
 };
 
-/// Normalizer of ops/attention.h.
+/// NormalizerForm, and Attention::alphas.
 struct NormalizerInputs {
   NormalizerKind kind = NormalizerKind::softmax;
   float alpha = 0;                // entmax

@@ -26,7 +26,7 @@ double next_state(const Attention& a, const std::vector<double>& seen) {
 /// The inputs of a normalizer besides logits, for sequences of `tokens` tokens.
 Attention call_of(const NormalizerForm& form, int64_t tokens) {
   Attention a;
-  a.normalizer.form = form;
+  a.form.normalizer = form;
   a.q.shape[1] = a.k.shape[1] = tokens;
   return a;
 }

@@ -57,8 +57,8 @@ class ForwardObserver final : public LayerObserver {
     views_->push_back(view_of_layer(l, copy.attention(), out, paths_));
     views_->back().gates =
         gate_rows(request_.config, request_.training_length, l, a, gates, master_weights_);
-    if (!a.normalizer.alphas) return;
-    for (int64_t h = 0; h < a.q.shape[2]; ++h) alphas_.push_back(get(a.normalizer.alphas, h));
+    if (!a.alphas) return;
+    for (int64_t h = 0; h < a.q.shape[2]; ++h) alphas_.push_back(get(a.alphas, h));
   }
 
   const std::vector<std::vector<double>>& last() const { return last_; }

@@ -62,7 +62,7 @@ class Viewer {
     for (auto* numbers : {&view.entropy, &view.nonzero_keys, &view.centroid, &view.largest}) {
       numbers->assign(H * T, 0);
     }
-    if (a.scale.t) view.scale.assign(H * T, 0);
+    if (a.scale) view.scale.assign(H * T, 0);
     view.keys.assign(T, 0);
     for_elements(out, [&](int64_t at, int64_t) {
       largest_out_ = std::max(largest_out_, std::abs(get(out, at)));

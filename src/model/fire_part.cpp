@@ -1,28 +1,27 @@
 // Priors of family fire: a piecewise linear function per part, recomputed when parameters change.
 
-#include "model/mechanism_part.h"
+#include "model/family_part.h"
 #include "priors/fire.h"
 
 namespace bamtrain {
 
 namespace {
 
-class FirePart final : public MechanismPart {
+class FirePart final : public FamilyPart<FireFamily> {
  public:
-  FirePart(const PartSource& from, LayersOfFamily layers)
-      : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {
+  FirePart(const PartSource& from, LayersOfFamily layers) : FamilyPart(from, std::move(layers)) {
+    thresholds_.resize(static_cast<size_t>(from.config.layers));
+    slopes_.resize(thresholds_.size());
     for (int64_t l = 0; l < from.config.layers; ++l) {
-      const PriorChoice& p = from.config.attention.prior.of(l);
-      const auto* const family = p.info().as<FireFamily>();
-      thresholds_.push_back(family ? family->threshold_length(p.options, from.training_length) : 0);
-      slopes_.push_back(family ? family->negative_slope(p.options) : 0);
+      if (!has(l)) continue;
+      const auto n = static_cast<size_t>(l);
+      thresholds_[n] = family(l).threshold_length(prior(l).options, from.training_length);
+      slopes_[n] = family(l).negative_slope(prior(l).options);
     }
   }
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
-  void form(int64_t layer, AttentionForm& f) const override {
-    if (layers_.has(layer)) f.bias = BiasForm::fire;
-  }
+  void form(int64_t, AttentionForm& f) const override { f.bias = BiasForm::fire; }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();
@@ -40,29 +39,24 @@ class FirePart final : public MechanismPart {
   }
 
   void refresh(const Tensor& master_weights) override {
-    master_weights_ = master_weights;
-    for (int64_t l = 0; l < from_.config.layers; ++l) {
-      if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.run(
-          FireForward{tables(l), parameters_.theta(l, master_weights), threshold(l), slope(l)});
-    }
+    FamilyPart::refresh(master_weights);
+    for_owners([&](int64_t l) {
+      from_.backend.run(FireForward{tables(l), theta(l), threshold(l), slope(l)});
+    });
   }
 
   void attach(int64_t layer, Attention& a, const PartRows& rows) override {
-    if (layers_.has(layer)) a.bias = FireBias{tables(layer), rows.positions};
+    a.bias = FireBias{tables(layer), rows.positions};
   }
-  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const override {
-    if (!layers_.has(layer)) return;
+  void attach_gradients(int64_t, AttentionGradients& g, int64_t B, int64_t T) const override {
     const int64_t H = from_.config.heads;
     g.bias = FireBiasGradients{gradients_.dfire, rows_of(gradients_.dfire_u, B, H, T),
                                rows_of(gradients_.dfire_psi, B, H, T)};
   }
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor&, const Tensor& gradients) override {
-    if (!layers_.has(layer)) return;
-    from_.backend.run(FireBackward{
-        parameters_.dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias), rows.positions,
-        parameters_.theta(layer, master_weights_), threshold(layer), slope(layer)});
+    from_.backend.run(FireBackward{dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias),
+                                   rows.positions, theta(layer), threshold(layer), slope(layer)});
   }
 
  private:
@@ -78,12 +72,8 @@ class FirePart final : public MechanismPart {
     return own;
   }
 
-  PartSource from_;
-  LayersOfFamily layers_;
-  LayerParameters parameters_;
   std::vector<double> thresholds_;  // by layer: L0
   std::vector<double> slopes_;      // by layer: FireParameters::negative_slope
-  Tensor master_weights_;           // of the last refresh
   FireTables tables_;               // (parts, ...) each
   FireBiasGradients gradients_;
 };
@@ -92,9 +82,7 @@ class FirePart final : public MechanismPart {
 
 template <>
 std::unique_ptr<MechanismPart> make_prior_part<FireFamily>(const PartSource& from) {
-  LayersOfFamily layers(from, Family(FireFamily()).index());
-  if (layers.parts() == 0) return nullptr;
-  return std::make_unique<FirePart>(from, std::move(layers));
+  return make_family_part<FirePart>(from);
 }
 
 }  // namespace bamtrain

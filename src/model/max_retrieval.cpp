@@ -52,7 +52,6 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
   const Dtype P = backend_.parameter_dtype(), A = P;
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, O = config_.outputs();
-  const NormalizerKind kind = mechanisms_.normalizer();
   max_B_ = B;
   max_T_ = T;
   arena.add("batch.targets", &targets_, Dtype::i32, {N});
@@ -68,12 +67,7 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
   arena.add("activations.q", &q_gates_, A, {N, query_width()});
   arena.add("activations.kv", &k_v_, A, {N, 2 * C});
   arena.add("activations.attention", &attention_, A, {N, C});
-  if (saves_level(kind)) arena.add("activations.level", &level_, P, {B, T});
-  if (saves_threshold(kind)) arena.add("activations.threshold", &threshold_, P, {B, T});
-  if (saves_last(kind)) arena.add("activations.last", &last_, Dtype::i32, {B, T});
-  if (saves_live(kind)) {
-    arena.add("activations.live", &live_, Dtype::i32, {B * live_groups(T), live_words(T)});
-  }
+  plan_saved(arena, saved_, mechanisms_.normalizer(), B, 1, T, P);
   arena.add("head.logits", &logits_, P, {N, logits_stride_of(O)});
   arena.add("head.losses", &losses_, P, {N});
   arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
@@ -98,7 +92,7 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
                             .mechanism_values = mechanisms_.largest_parameter(),
                             .gates = layout_.gate_columns(),
                             .activations = A};
-  mechanisms_.add_forms(scratch);
+  scratch.attention = mechanisms_.forms();
   backend_.plan(arena, scratch);
 }
 
@@ -159,9 +153,7 @@ Tensor MaxRetrieval::gates_of(const Tensor& product) const {
   return bamtrain::gates_of(product, B_, layout_.gate_columns());
 }
 
-AttentionSaved MaxRetrieval::saved() const {
-  return saved_of({level_, threshold_, last_, live_}, B_, 1, T_);
-}
+AttentionSaved MaxRetrieval::saved() const { return saved_of(saved_, B_, 1, T_); }
 
 Attention MaxRetrieval::attention() {
   const Tensor q = rows(q_gates_), kv = rows(k_v_);

@@ -96,26 +96,24 @@ class MaxRetrieval final : public Network {
   std::vector<char> host_items_, host_query_, host_losses_;  // in the device's layout
   std::vector<int32_t> host_first_key_;
 
-  Tensor master_weights_;     // (elements) P, owned by the caller
-  Tensor rounded_;            // empty, since A is P
-  Tensor targets_;            // (N) i32
-  Tensor first_key_;          // (N) i32
-  Tensor item_features_;      // (N, kFeatureColumns) A
-  Tensor query_features_;     // likewise; all rows have those of the sequence's query
-  Tensor item_;               // (N, C) A: psi_x
-  Tensor asked_;              // (N, C) A: psi_q
-  Tensor q_gates_;            // (N, C + G) A
-  Tensor k_v_;                // (N, 2 C) A
-  Tensor attention_;          // (N, C) A
-  Tensor level_, threshold_;  // (B, T) P: of AttentionSaved, if the normalizer has them
-  Tensor last_;               // (B, T) i32
-  Tensor live_;               // (B live_groups(T), live_words(T)) i32
-  Tensor logits_;             // (N, O padded) P
-  Tensor losses_;             // (N) P
-  Tensor likeliest_;          // (N) i32
-  Tensor dstream_;            // (N, C) A
-  Tensor dactivation_;        // (N, F) A
-  Tensor dq_gates_, dk_v_;    // shaped as q_gates_, k_v_
+  Tensor master_weights_;   // (elements) P, owned by the caller
+  Tensor rounded_;          // empty, since A is P
+  Tensor targets_;          // (N) i32
+  Tensor first_key_;        // (N) i32
+  Tensor item_features_;    // (N, kFeatureColumns) A
+  Tensor query_features_;   // likewise; all rows have those of the sequence's query
+  Tensor item_;             // (N, C) A: psi_x
+  Tensor asked_;            // (N, C) A: psi_q
+  Tensor q_gates_;          // (N, C + G) A
+  Tensor k_v_;              // (N, 2 C) A
+  Tensor attention_;        // (N, C) A
+  AttentionSaved saved_;    // one head
+  Tensor logits_;           // (N, O padded) P
+  Tensor losses_;           // (N) P
+  Tensor likeliest_;        // (N) i32
+  Tensor dstream_;          // (N, C) A
+  Tensor dactivation_;      // (N, F) A
+  Tensor dq_gates_, dk_v_;  // shaped as q_gates_, k_v_
 };
 
 }  // namespace bamtrain

@@ -46,14 +46,14 @@ struct PartRows {
 class MechanismPart {
  public:
   virtual ~MechanismPart() = default;
+  /// Whether a layer has the mechanism. Hooks that take a layer are called only for such layers.
+  virtual bool has(int64_t) const { return true; }
   /// Gate columns of this part in a layer.
   virtual int64_t gates(int64_t) const { return 0; }
-  /// Elements of its largest parameter in any layer.
+  /// Elements of the largest parameter that its operations read as doubles (HostScratch).
   virtual int64_t largest_parameter() const { return 0; }
   /// Sets its part of a layer's form.
   virtual void form(int64_t, AttentionForm&) const {}
-  /// Columns of the largest matrix that its bias multiplies queries with.
-  virtual int64_t content_columns() const { return 0; }
   /// Plans for B sequences of T tokens; in incremental decoding T is the maximum length.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
   /// Throws Error (ExitCode::config) if it does not support rows with as many keys as T tokens may
@@ -67,8 +67,8 @@ class MechanismPart {
   /// Computes what depends on the master weights. Called after upload_constants().
   virtual void refresh(const Tensor&) {}
 
-  /// Sets its part of `a` in a layer. q, k (rotated), first_key and the parts of earlier mechanisms
-  /// are already set.
+  /// Sets its tensors of `a` in a layer. The form, q, k (rotated), first_key and the tensors of
+  /// earlier mechanisms are already set.
   virtual void attach(int64_t, Attention&, const PartRows&) {}
   /// Sets where the backward pass of attention writes for B sequences of T tokens.
   virtual void attach_gradients(int64_t, AttentionGradients&, int64_t, int64_t) const {}
@@ -106,30 +106,6 @@ class LayerParameters {
   }
   std::vector<std::vector<const Parameter*>> layers_;
   std::vector<Tensor> theta_, dtheta_;  // of the current operation
-};
-
-/// The layers whose prior is of one family. Layers with the same prior and no parameters of their
-/// own share the data computed from it.
-class LayersOfFamily {
- public:
-  /// `family`: PriorInfo::family.index().
-  LayersOfFamily(const PartSource& from, size_t family);
-  /// The parameters of their priors.
-  LayerParameters parameters(const PartSource& from) const;
-  bool has(int64_t layer) const { return places_[static_cast<size_t>(layer)].part >= 0; }
-  /// Whether the layer is the first of those that share.
-  bool owns(int64_t layer) const { return places_[static_cast<size_t>(layer)].owner; }
-  /// Index of the data that a layer shares, below parts().
-  int64_t part(int64_t layer) const { return places_[static_cast<size_t>(layer)].part; }
-  int64_t parts() const { return parts_; }
-
- private:
-  struct Place {
-    int64_t part = -1;
-    bool owner = false;
-  };
-  std::vector<Place> places_;
-  int64_t parts_ = 0;
 };
 
 /// The part of a family of priors; null if no layer has it.

@@ -50,6 +50,8 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
     const auto at = std::find(windows_.begin(), windows_.end(), window);
     window_.push_back(at - windows_.begin());
     if (at == windows_.end()) windows_.push_back(window);
+    AttentionForm& form = forms_.emplace_back();
+    for_parts(l, [&](const MechanismPart& part) { part.form(l, form); });
   }
 }
 
@@ -59,19 +61,9 @@ int64_t Mechanisms::largest_parameter() const {
   return most;
 }
 
-void Mechanisms::add_forms(WorkspaceShape& w) const {
-  for (int64_t l = 0; l < config_.layers; ++l) {
-    AttentionForm& form = w.attention.emplace_back();
-    for (const auto& part : parts_) part->form(l, form);
-  }
-  for (const auto& part : parts_) {
-    w.content_columns = std::max(w.content_columns, part->content_columns());
-  }
-}
-
 int64_t Mechanisms::gates(int64_t layer) const {
   int64_t columns = 0;
-  for (const auto& part : parts_) columns += part->gates(layer);
+  for_parts(layer, [&](const MechanismPart& part) { columns += part.gates(layer); });
   return columns;
 }
 
@@ -116,20 +108,21 @@ void Mechanisms::refresh(const Tensor& master_weights) {
 }
 
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions) {
-  for_parts(layer, gates, [&](MechanismPart& part, const Tensor& own) {
+  a.form = forms_[static_cast<size_t>(layer)];
+  with_gates(layer, gates, [&](MechanismPart& part, const Tensor& own) {
     part.attach(layer, a, {own, positions});
   });
 }
 
 void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const {
-  for (const auto& part : parts_) part->attach_gradients(layer, g, B, T);
+  for_parts(layer, [&](const MechanismPart& part) { part.attach_gradients(layer, g, B, T); });
 }
 
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gates, const Tensor& positions, const Tensor& dgates,
                           const Tensor& gradients) {
   int64_t column = 0;
-  for_parts(layer, gates, [&](MechanismPart& part, const Tensor& own) {
+  with_gates(layer, gates, [&](MechanismPart& part, const Tensor& own) {
     const int64_t columns = part.gates(layer);
     part.backward(layer, g, a, {own, positions},
                   columns > 0 ? dgates.slice(2, column, columns) : Tensor(), gradients);
@@ -138,14 +131,15 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
 }
 
 void Mechanisms::shift_cache(int64_t layer, int64_t from, int64_t count) {
-  for (const auto& part : parts_) part->shift_cache(layer, from, count);
+  for_parts(layer, [&](MechanismPart& part) { part.shift_cache(layer, from, count); });
 }
 
 Rotation Mechanisms::rotation(int64_t layer) const {
-  for (const auto& part : parts_) {
-    if (const Rotation r = part->rotation(layer); r.cosine) return r;
-  }
-  return {};
+  Rotation found;
+  for_parts(layer, [&](const MechanismPart& part) {
+    if (const Rotation own = part.rotation(layer); own.cosine) found = own;
+  });
+  return found;
 }
 
 Tensor Mechanisms::position_table() const {

@@ -35,7 +35,7 @@ class Mechanisms {
   /// committed. Only the first call allocates memory.
   void refresh(const Tensor& master_weights);
 
-  /// Sets bias, mix, scale and normalizer of `a` for a layer. Reads q, k (already rotated) and
+  /// Sets form, bias, mix, scale and alphas of `a` for a layer. Reads q, k (already rotated) and
   /// `first_key` (B, T) of `a`, the gates (B, T, ParameterLayout::gate_columns()) A, the positions
   /// (B, T) of queries in their documents, and the master weights of the last refresh.
   void attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions);
@@ -49,8 +49,8 @@ class Mechanisms {
 
   /// Elements of the largest parameter of any mechanism in a layer.
   int64_t largest_parameter() const;
-  /// Adds the forms of the layers' attention to what a backend plans.
-  void add_forms(WorkspaceShape& w) const;
+  /// The forms of the layers' attention.
+  const std::vector<AttentionForm>& forms() const { return forms_; }
   /// Columns of gates that a layer uses, at most ParameterLayout::gate_columns().
   int64_t gates(int64_t layer) const;
   /// The distinct windows of the layers: i - j < window for every visible key; 0: no window.
@@ -81,16 +81,23 @@ class Mechanisms {
   Tensor position_table() const;
 
  private:
-  /// Calls f(part, rows) for every part, with its own columns of `gates`, which are in the parts'
+  /// Calls f(part) for every part that a layer has.
+  template <class F>
+  void for_parts(int64_t layer, F&& f) const {
+    for (const auto& part : parts_) {
+      if (part->has(layer)) f(*part);
+    }
+  }
+  /// Calls f(part, gates) for them, with the part's columns of `gates`, which are in the parts'
   /// order.
   template <class F>
-  void for_parts(int64_t layer, const Tensor& gates, F&& f) const {
+  void with_gates(int64_t layer, const Tensor& gates, F&& f) const {
     int64_t column = 0;
-    for (const auto& part : parts_) {
-      const int64_t own = part->gates(layer);
-      f(*part, own > 0 ? gates.slice(2, column, own) : Tensor());
+    for_parts(layer, [&](MechanismPart& part) {
+      const int64_t own = part.gates(layer);
+      f(part, own > 0 ? gates.slice(2, column, own) : Tensor());
       column += own;
-    }
+    });
   }
 
   void check_random_length(int64_t T) const;
@@ -99,6 +106,7 @@ class Mechanisms {
   /// Priors first, then mixes: a scale may read the logits of the resulting attention.
   std::vector<std::unique_ptr<MechanismPart>> parts_;
   Randomization randomization_;
+  std::vector<AttentionForm> forms_;       // of the layers
   std::vector<int64_t> windows_, window_;  // window_: by layer, an index in windows_
   bool constants_ready_ = false;
 };

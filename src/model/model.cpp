@@ -112,7 +112,7 @@ void Model::lay_out(const int32_t* tokens, std::optional<int64_t> document_start
 }
 
 AttentionSaved Model::saved_of(const LayerActivations& x) const {
-  return bamtrain::saved_of({x.level, x.threshold, x.last, x.live}, B_, config_.heads, T_);
+  return bamtrain::saved_of(x.saved, B_, config_.heads, T_);
 }
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }

@@ -25,10 +25,7 @@ struct LayerActivations {
   Tensor stats1;    // (N, 2) P
   Tensor qkv;       // (N, W) A: q, k (rotated if the prior rotates), v, gates
   Tensor attention;  // (N, Q) A
-  // Of AttentionSaved, if the normalizer has it
-  Tensor level, threshold;  // (B * H, T) P
-  Tensor last;              // (B * H, T) i32
-  Tensor live;              // (B * H live_groups(T), live_words(T)) i32
+  AttentionSaved saved;
   Tensor branch1;  // (N, C) A, only with NormPosition::both: attention's product before its norm
   Tensor branch_stats1;  // (N, 2) P
   Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: the input of norm2

@@ -88,7 +88,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .bidirectional = !causal(),
       .attention_statistics = attention_statistics,
       .activations = A};
-  mechanisms_.add_forms(scratch);
+  scratch.attention = mechanisms_.forms();
   backend_.plan(arena, scratch);
 }
 
@@ -98,39 +98,34 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
   const bool block = training && recompute_ != Recompute::block;
   const bool mlp = training && recompute_ == Recompute::none;
   const int64_t branch = config_.norm_position == NormPosition::both ? C : 0;
-  const NormalizerKind kind = mechanisms_.normalizer();
   const struct {
     const char* name;
     Tensor LayerActivations::*tensor;
     Dtype dtype;
     int64_t rows, columns;  // 0 columns: the model has no such part
     bool kept;              // by every layer
-  } parts[] = {
-      {"residual", &LayerActivations::residual, A, N, C, training},
-      {"norm1", &LayerActivations::norm1, A, N, C, block},
-      {"stats1", &LayerActivations::stats1, P, N, 2, block},
-      {"qkv", &LayerActivations::qkv, A, N, qkv_width(), block},
-      {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
-      {"level", &LayerActivations::level, P, B * H, saves_level(kind) ? T : 0, block},
-      {"threshold", &LayerActivations::threshold, P, B * H, saves_threshold(kind) ? T : 0, block},
-      {"last", &LayerActivations::last, Dtype::i32, B * H, saves_last(kind) ? T : 0, block},
-      {"live", &LayerActivations::live, Dtype::i32, B * H * live_groups(T),
-       saves_live(kind) ? live_words(T) : 0, block},
-      {"branch1", &LayerActivations::branch1, A, N, branch, block},
-      {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
-      {"residual2", &LayerActivations::residual2, A, N, C, block},
-      {"norm2", &LayerActivations::norm2, A, N, C, block},
-      {"stats2", &LayerActivations::stats2, P, N, 2, block},
-      {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
-      {"activation", &LayerActivations::activation, A, N, F, mlp},
-      {"branch2", &LayerActivations::branch2, A, N, branch, block},
-      {"branch_stats2", &LayerActivations::branch_stats2, P, N, branch ? 2 : 0, block}};
+  } parts[] = {{"residual", &LayerActivations::residual, A, N, C, training},
+               {"norm1", &LayerActivations::norm1, A, N, C, block},
+               {"stats1", &LayerActivations::stats1, P, N, 2, block},
+               {"qkv", &LayerActivations::qkv, A, N, qkv_width(), block},
+               {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
+               {"branch1", &LayerActivations::branch1, A, N, branch, block},
+               {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
+               {"residual2", &LayerActivations::residual2, A, N, C, block},
+               {"norm2", &LayerActivations::norm2, A, N, C, block},
+               {"stats2", &LayerActivations::stats2, P, N, 2, block},
+               {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
+               {"activation", &LayerActivations::activation, A, N, F, mlp},
+               {"branch2", &LayerActivations::branch2, A, N, branch, block},
+               {"branch_stats2", &LayerActivations::branch_stats2, P, N, branch ? 2 : 0, block}};
   const auto add = [&](LayerActivations& to, bool kept) {
     for (const auto& p : parts) {
       if (p.kept != kept || p.columns == 0) continue;
       arena.add(std::string("activations.") + p.name, &(to.*p.tensor), p.dtype,
                 {p.rows, p.columns});
     }
+    // Kept with the output of attention.
+    if (block == kept) plan_saved(arena, to.saved, mechanisms_.normalizer(), B, H, T, P);
   };
   layers_.resize(static_cast<size_t>(config_.layers));
   for (LayerActivations& l : layers_) add(l, true);
@@ -142,14 +137,13 @@ LayerActivations Model::layer(int64_t l) const {
   const LayerActivations& kept = layers_[static_cast<size_t>(l)];
   for (const auto part :
        {&LayerActivations::residual, &LayerActivations::norm1, &LayerActivations::stats1,
-        &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::level,
-        &LayerActivations::threshold, &LayerActivations::last, &LayerActivations::live,
-        &LayerActivations::branch1, &LayerActivations::branch_stats1, &LayerActivations::residual2,
-        &LayerActivations::norm2, &LayerActivations::stats2, &LayerActivations::hidden,
-        &LayerActivations::activation, &LayerActivations::branch2,
-        &LayerActivations::branch_stats2}) {
+        &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::branch1,
+        &LayerActivations::branch_stats1, &LayerActivations::residual2, &LayerActivations::norm2,
+        &LayerActivations::stats2, &LayerActivations::hidden, &LayerActivations::activation,
+        &LayerActivations::branch2, &LayerActivations::branch_stats2}) {
     if (kept.*part) x.*part = kept.*part;
   }
+  if (kept.attention) x.saved = kept.saved;
   return x;
 }
 

@@ -16,7 +16,6 @@ class NormalizerPart final : public MechanismPart {
     }
   }
 
-  int64_t largest_parameter() const override { return parameters_.largest(); }
   void form(int64_t, AttentionForm& f) const override { f.normalizer = form_; }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
@@ -35,7 +34,7 @@ class NormalizerPart final : public MechanismPart {
   }
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
-    a.normalizer = {form_, form_.learned ? alphas(layer) : Tensor()};
+    if (form_.learned) a.alphas = alphas(layer);
   }
   void attach_gradients(int64_t, AttentionGradients& g, int64_t B, int64_t T) const override {
     g.dalpha = rows_of(dalpha_, B, from_.config.heads, T);

@@ -1,8 +1,11 @@
 #pragma once
-// Views of linear projections and of what attention saves, for a batch of B sequences.
+// Views of linear projections, and of what attention saves, for a batch of B sequences.
 
 #include <cstdint>
+#include <initializer_list>
+#include <string>
 
+#include "core/arena.h"
 #include "core/checked.h"
 #include "core/tensor.h"
 #include "ops/attention.h"
@@ -23,6 +26,16 @@ inline Tensor gates_of(const Tensor& product, int64_t B, int64_t G) {
   Tensor gates(product.slice(1, W - G, G).data, product.dtype, {B, T, G});
   gates.stride = {T * W, W, 1};
   return gates;
+}
+
+/// Plans what attention saves.
+inline void plan_saved(Arena& arena, AttentionSaved& saved, NormalizerKind kind, int64_t B,
+                       int64_t H, int64_t T, Dtype P) {
+  saved.plan(
+      kind, B, H, T, P,
+      [&arena](const char* name, Tensor* t, Dtype dtype, std::initializer_list<int64_t> dims) {
+        arena.add(std::string("activations.") + name, t, dtype, dims);
+      });
 }
 
 /// The part of the planned memory that B sequences of T tokens and H heads use.

@@ -2,16 +2,15 @@
 
 #include <cmath>
 
-#include "model/mechanism_part.h"
+#include "model/family_part.h"
 
 namespace bamtrain {
 
 namespace {
 
-class RotaryPart final : public MechanismPart {
+class RotaryPart final : public FamilyPart<RotaryFamily> {
  public:
-  RotaryPart(const PartSource& from, LayersOfFamily layers)
-      : from_(from), layers_(std::move(layers)) {
+  RotaryPart(const PartSource& from, LayersOfFamily layers) : FamilyPart(from, std::move(layers)) {
     for (int64_t l = 0; l < from.config.layers; ++l) {
       const Randomization own = layers_.has(l) ? from.randomization(l) : Randomization();
       randomized_.push_back(own.range > 0);
@@ -28,13 +27,11 @@ class RotaryPart final : public MechanismPart {
   }
 
   void upload_constants() override {
-    for (int64_t l = 0; l < from_.config.layers; ++l) {
-      if (!layers_.has(l) || !layers_.owns(l)) continue;
-      const PriorChoice& p = prior(l);
-      const auto& family = *p.info().as<RotaryFamily>();
+    for_owners([&](int64_t l) {
+      const Options& options = prior(l).options;
       const std::vector<double> frequency =
-          family.inverse_frequencies(p.options, from_.config.head_dim(), from_.training_length);
-      const double amplitude = family.amplitude(p.options);
+          family(l).inverse_frequencies(options, from_.config.head_dim(), from_.training_length);
+      const double amplitude = family(l).amplitude(options);
       const auto angle = [&](int64_t t, int64_t c) {
         return static_cast<double>(t) * frequency[static_cast<size_t>(c)];
       };
@@ -43,11 +40,10 @@ class RotaryPart final : public MechanismPart {
                    [&](int64_t t, int64_t c) { return amplitude * std::cos(angle(t, c)); });
       upload_table(from_.backend, r.sine,
                    [&](int64_t t, int64_t c) { return amplitude * std::sin(angle(t, c)); });
-    }
+    });
   }
 
   Rotation rotation(int64_t layer) const override {
-    if (!layers_.has(layer)) return {};
     const auto own = [&](const Tensor& t) {
       return t.slice(0, layers_.part(layer), 1).reshaped({t.shape[1], t.shape[2]});
     };
@@ -55,10 +51,6 @@ class RotaryPart final : public MechanismPart {
   }
 
  private:
-  const PriorChoice& prior(int64_t layer) const { return from_.config.attention.prior.of(layer); }
-
-  PartSource from_;
-  LayersOfFamily layers_;
   std::vector<bool> randomized_;  // by layer
   Randomization randomization_;   // of those
   Tensor cosine_, sine_;  // (parts, T, D/2) P; with random positions, as many rows as their range
@@ -68,9 +60,7 @@ class RotaryPart final : public MechanismPart {
 
 template <>
 std::unique_ptr<MechanismPart> make_prior_part<RotaryFamily>(const PartSource& from) {
-  LayersOfFamily layers(from, Family(RotaryFamily()).index());
-  if (layers.parts() == 0) return nullptr;
-  return std::make_unique<RotaryPart>(from, std::move(layers));
+  return make_family_part<RotaryPart>(from);
 }
 
 }  // namespace bamtrain

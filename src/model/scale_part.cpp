@@ -21,7 +21,6 @@ class ScalePart final : public MechanismPart {
       const PriorInfo& prior = from.config.attention.prior.of(l).info();
       first_heads_.push_back(prior.first_scaled_head ? prior.first_scaled_head(from.config.heads)
                                                      : 0);
-      on_bias_.push_back(scale_bias(from.config, l));
     }
   }
 
@@ -32,7 +31,7 @@ class ScalePart final : public MechanismPart {
   int64_t largest_parameter() const override { return parameters_.largest(); }
   void form(int64_t layer, AttentionForm& f) const override {
     f.scale = true;
-    f.scale_bias = on_bias_[static_cast<size_t>(layer)];
+    f.scale_bias = scale_bias(from_.config, layer);
   }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
@@ -63,7 +62,7 @@ class ScalePart final : public MechanismPart {
   void attach(int64_t layer, Attention& a, const PartRows& rows) override {
     const Tensor t = rows_of(rows_, a.first_key.shape[0], from_.config.heads, a.first_key.shape[1]);
     form(layer, t, a, rows.gates);
-    a.scale = {t, on_bias_[static_cast<size_t>(layer)]};
+    a.scale = t;
   }
   void attach_gradients(int64_t, AttentionGradients& g, int64_t B, int64_t T) const override {
     g.dscale = rows_of(drows_, B, from_.config.heads, T);
@@ -107,7 +106,6 @@ class ScalePart final : public MechanismPart {
   FormulaConstants constants_;
   LayerParameters parameters_;
   std::vector<int64_t> first_heads_;  // by layer: t = 1 in earlier heads
-  std::vector<bool> on_bias_;         // by layer
   Tensor master_weights_;             // of the last refresh
   Tensor rows_, drows_;               // (B, H, T) P: t of the current layer, and its gradient
 };

@@ -2,26 +2,23 @@
 // change. Distances start at 0, or at -(T - 1) if attention is not causal.
 
 #include "core/element.h"
-#include "model/mechanism_part.h"
+#include "model/family_part.h"
 
 namespace bamtrain {
 
 namespace {
 
-class TablePart final : public MechanismPart {
+class TablePart final : public FamilyPart<TableFamily> {
  public:
-  TablePart(const PartSource& from, LayersOfFamily layers)
-      : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {
+  TablePart(const PartSource& from, LayersOfFamily layers) : FamilyPart(from, std::move(layers)) {
     for (int64_t l = 0; l < from.config.layers; ++l) {
-      const PriorChoice& p = from.config.attention.prior.of(l);
-      shapes_.push_back(table_shape(p.info(), p.options, from.shape(), from.training_length));
+      shapes_.push_back(
+          table_shape(prior(l).info(), prior(l).options, from.shape(), from.training_length));
     }
   }
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
-  void form(int64_t layer, AttentionForm& f) const override {
-    if (layers_.has(layer)) f.bias = BiasForm::table;
-  }
+  void form(int64_t, AttentionForm& f) const override { f.bias = BiasForm::table; }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();
@@ -42,11 +39,8 @@ class TablePart final : public MechanismPart {
   }
 
   void refresh(const Tensor& master_weights) override {
-    master_weights_ = master_weights;
-    for (int64_t l = 0; l < from_.config.layers; ++l) {
-      if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.run(TableForward{table(l), use(l), parameters_.theta(l, master_weights)});
-    }
+    FamilyPart::refresh(master_weights);
+    for_owners([&](int64_t l) { from_.backend.run(TableForward{table(l), use(l), theta(l)}); });
   }
 
   /// Fills the tables (H, distances) of priors without parameters with b at the drawn distances,
@@ -55,7 +49,7 @@ class TablePart final : public MechanismPart {
     drawn_T_ = random ? T : 0;
     for (int64_t l = 0; random && l < from_.config.layers; ++l) {
       if (random_of_[static_cast<size_t>(l)] < 0) continue;
-      const TableFamily& family = *from_.config.attention.prior.of(l).info().as<TableFamily>();
+      const TableFamily& of_layer = family(l);
       const int32_t* const own = random + l * B * T;
       const Tensor table = random_table(l);
       const int64_t n = distances(T), behind = n - T;
@@ -64,7 +58,7 @@ class TablePart final : public MechanismPart {
         for (int64_t d = -behind; d < T; ++d) {
           const int64_t drawn = d < 0 ? -own[-d] : own[d];
           put(host, h * n + behind + d,
-              family.bias(nullptr, shapes_[static_cast<size_t>(l)], h, drawn));
+              of_layer.bias(nullptr, shapes_[static_cast<size_t>(l)], h, drawn));
         }
       }
       from_.backend.upload(table, host.data);
@@ -72,29 +66,27 @@ class TablePart final : public MechanismPart {
   }
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
-    if (layers_.has(layer))
-      a.bias = TableBias{is_drawn(layer) ? random_table(layer) : table(layer)};
+    a.bias = TableBias{is_drawn(layer) ? random_table(layer) : table(layer)};
   }
   /// For the distances of T tokens; attention writes no others.
-  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
-    if (!layers_.has(layer)) return;
+  void attach_gradients(int64_t, AttentionGradients& g, int64_t, int64_t T) const override {
     g.bias =
         TableBiasGradients{Tensor(dtable_.data, dtable_.dtype, {dtable_.shape[0], distances(T)})};
   }
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
-    if (!layers_.has(layer) || !parameters_.any(layer)) return;
-    from_.backend.run(TableBackward{parameters_.dtheta(layer, gradients),
+    if (!parameters_.any(layer)) return;
+    from_.backend.run(TableBackward{dtheta(layer, gradients),
                                     std::get<TableBiasGradients>(g.bias).dtable, use(layer),
-                                    parameters_.theta(layer, master_weights_)});
+                                    theta(layer)});
   }
 
  private:
   int64_t distances(int64_t T) const { return from_.config.attention.causal ? T : 2 * T - 1; }
   PriorUse use(int64_t layer) const {
     const TableShape& shape = shapes_[static_cast<size_t>(layer)];
-    return {from_.config.attention.prior.of(layer).info(), shape.form, shape.gain,
-            !from_.config.attention.causal, shape.asymmetry};
+    return {prior(layer).info(), shape.form, shape.gain, !from_.config.attention.causal,
+            shape.asymmetry};
   }
   Tensor table(int64_t layer) const {
     return tables_.slice(0, layers_.part(layer), 1).reshaped({tables_.shape[1], tables_.shape[2]});
@@ -108,15 +100,11 @@ class TablePart final : public MechanismPart {
     return Tensor(own.data, own.dtype, {random_tables_.shape[1], distances(drawn_T_)});
   }
 
-  PartSource from_;
-  LayersOfFamily layers_;
-  LayerParameters parameters_;
   std::vector<TableShape> shapes_;  // by layer
   std::vector<int64_t> random_of_;  // by layer, an index in random_tables_; -1: not random
   std::vector<char> host_table_;    // (H, distances) P: of the current layer, for the upload
   int64_t drawn_T_ = 0;             // random distances of the current batch; 0: they count
   Tensor random_tables_;            // (random layers, H, distances) P; shorter batches share it
-  Tensor master_weights_;           // of the last refresh
   Tensor tables_;                   // (parts, H, distances) P
   Tensor dtable_;                   // (H, distances) P; a shorter batch uses the same memory
 };
@@ -125,9 +113,7 @@ class TablePart final : public MechanismPart {
 
 template <>
 std::unique_ptr<MechanismPart> make_prior_part<TableFamily>(const PartSource& from) {
-  LayersOfFamily layers(from, Family(TableFamily()).index());
-  if (layers.parts() == 0) return nullptr;
-  return std::make_unique<TablePart>(from, std::move(layers));
+  return make_family_part<TablePart>(from);
 }
 
 }  // namespace bamtrain

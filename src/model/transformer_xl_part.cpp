@@ -12,25 +12,20 @@
 #include <vector>
 
 #include "core/element.h"
-#include "model/mechanism_part.h"
+#include "model/family_part.h"
 
 namespace bamtrain {
 
 namespace {
 
-class TransformerXlPart final : public MechanismPart {
+class TransformerXlPart final : public FamilyPart<TransformerXlFamily> {
  public:
   TransformerXlPart(const PartSource& from, LayersOfFamily layers)
-      : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {
-    for (int64_t l = 0; l < from.config.layers; ++l) {
-      const auto* const family = from.config.attention.prior.of(l).info().as<TransformerXlFamily>();
-      if (family) sinusoid_ = family->sinusoid;
-    }
+      : FamilyPart(from, std::move(layers)) {
+    for_owners([this](int64_t l) { sinusoid_ = family(l).sinusoid; });
   }
 
-  void form(int64_t layer, AttentionForm& f) const override {
-    if (layers_.has(layer)) f.bias = BiasForm::relative;
-  }
+  void form(int64_t, AttentionForm& f) const override { f.bias = BiasForm::relative; }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();
@@ -85,12 +80,11 @@ class TransformerXlPart final : public MechanismPart {
     }
   }
   void refresh(const Tensor& master_weights) override {
-    master_weights_ = master_weights;
+    FamilyPart::refresh(master_weights);
     formed_.assign(static_cast<size_t>(layers_.parts()), 0);
   }
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
-    if (!layers_.has(layer)) return;
     const int64_t T = a.k.shape[1], begin = first(T), end = begin + distances(T);
     int64_t& formed = formed_[static_cast<size_t>(layers_.part(layer))];
     if (!keeps_) formed = begin;
@@ -100,25 +94,23 @@ class TransformerXlPart final : public MechanismPart {
       form(layer, formed, std::max(end, ahead));
       formed = std::max(end, ahead);
     }
-    const std::span<const Tensor> theta = parameters_.theta(layer, master_weights_);
-    a.bias = RelativeBias{by_head(r(layer, begin, end)), theta[1], theta[2]};
+    const std::span<const Tensor> own = theta(layer);
+    a.bias = RelativeBias{by_head(r(layer, begin, end)), own[1], own[2]};
   }
-  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
-    if (!layers_.has(layer)) return;
+  void attach_gradients(int64_t, AttentionGradients& g, int64_t, int64_t T) const override {
     g.bias = RelativeBiasGradients{gradients_.dr.slice(0, 0, distances(T)), gradients_.du,
                                    gradients_.dw};
   }
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
-    if (!layers_.has(layer)) return;
     Backend& backend = from_.backend;
     const auto& [dr, du, dw] = std::get<RelativeBiasGradients>(g.bias);
-    const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
+    const std::span<const Tensor> own = dtheta(layer, gradients);
     const int64_t n = dr.shape[0], T = a.k.shape[1];
-    backend.linear_backward_weight(dtheta[0], {}, dr.reshaped({n, r_.shape[2]}),
+    backend.linear_backward_weight(own[0], {}, dr.reshaped({n, r_.shape[2]}),
                                    sinusoids(layer, first(T), first(T) + n));
-    backend.add(dtheta[1], du);
-    backend.add(dtheta[2], dw);
+    backend.add(own[1], du);
+    backend.add(own[2], dw);
   }
 
  private:
@@ -138,7 +130,7 @@ class TransformerXlPart final : public MechanismPart {
   }
   void form(int64_t layer, int64_t begin, int64_t end) {
     from_.backend.linear_forward(r(layer, begin, end), sinusoids(layer, begin, end),
-                                 parameters_.theta(layer, master_weights_)[0], {});
+                                 theta(layer)[0], {});
   }
 
   /// Rows [begin, end) of the planned ones, or of the current batch's if its distances are drawn.
@@ -155,12 +147,8 @@ class TransformerXlPart final : public MechanismPart {
   int64_t known_behind() const { return causal() ? 0 : std::max<int64_t>(range_ - 1, 0); }
   int64_t known_rows() const { return range_ + known_behind(); }
 
-  PartSource from_;
-  LayersOfFamily layers_;
-  LayerParameters parameters_;
   double (*sinusoid_)(int64_t, int64_t, int64_t) = nullptr;  // TransformerXlFamily's
   bool keeps_ = false;                                       // r of every layer
-  Tensor master_weights_;                                    // of the last refresh
   std::vector<int64_t> formed_;     // by part: computed rows of r_ since the last refresh
   Tensor sinusoids_;                // (distances, C) P
   std::vector<int64_t> random_of_;  // by layer, an index in random_sinusoids_; -1: not random
@@ -176,9 +164,7 @@ class TransformerXlPart final : public MechanismPart {
 
 template <>
 std::unique_ptr<MechanismPart> make_prior_part<TransformerXlFamily>(const PartSource& from) {
-  LayersOfFamily layers(from, Family(TransformerXlFamily()).index());
-  if (layers.parts() == 0) return nullptr;
-  return std::make_unique<TransformerXlPart>(from, std::move(layers));
+  return make_family_part<TransformerXlPart>(from);
 }
 
 }  // namespace bamtrain

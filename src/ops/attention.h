@@ -17,6 +17,7 @@
 #include "mixes/mix.h"
 #include "normalizers/live_tiles.h"
 #include "normalizers/normalizer.h"
+#include "ops/attention_form.h"
 #include "ops/mechanisms/all.h"
 #include "ops/tensors.h"
 
@@ -26,65 +27,39 @@ using Bias = EveryBias::Any;
 /// The gradients of a bias are its Gradients.
 using BiasGradients = EveryBias::Gradients;
 
-/// f = w2 lrelu(w1 u + c1) + c2 over the heads of one (i, j), with slope kDapeSlope. MixForm
-/// defines u and how f is used. F: the hidden width. The network reads s without the factor t.
-struct HeadMix {
+/// The tensors of a mix of heads, or their gradients, by the same names. F: the hidden width.
+template <bool kGradients>
+struct MixTensors {
   Tensor w1;  // (F, mix_inputs(form, H)) P: columns of s before those of b
   Tensor c1;  // (F) P
   Tensor w2;  // (H, F) P
   Tensor c2;  // (H) P
-  MixForm form = MixForm::concat_residual;
 
-  explicit operator bool() const { return static_cast<bool>(w1); }
-  int64_t hidden() const { return w1.shape[0]; }
-
-  /// Calls add(name, tensor, dtype, dims) for each tensor, for H heads and hidden width F.
-  template <class Add>
-  void plan(int64_t H, int64_t F, Dtype P, Add&& add) {
-    add("w1", &w1, P, {F, mix_inputs(form, H)});
-    add("c1", &c1, P, {F});
-    add("w2", &w2, P, {H, F});
-    add("c2", &c2, P, {H});
-  }
-  void on_cuda(kernels::BiasInputs& in) const;
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("w1", x.w1);
-    f("c1", x.c1);
-    f("w2", x.w2);
-    f("c2", x.c2);
-  }
-};
-struct HeadMixGradients {
-  Tensor dw1, dc1, dw2, dc2;  // as HeadMix, P
-
+  /// Calls add(name, tensor, dtype, dims) for each tensor.
   template <class Add>
   void plan(MixForm form, int64_t H, int64_t F, Dtype P, Add&& add) {
-    add("dw1", &dw1, P, {F, mix_inputs(form, H)});
-    add("dc1", &dc1, P, {F});
-    add("dw2", &dw2, P, {H, F});
-    add("dc2", &dc2, P, {H});
+    add(kGradients ? "dw1" : "w1", &w1, P, {F, mix_inputs(form, H)});
+    add(kGradients ? "dc1" : "c1", &c1, P, {F});
+    add(kGradients ? "dw2" : "w2", &w2, P, {H, F});
+    add(kGradients ? "dc2" : "c2", &c2, P, {H});
   }
-  void on_cuda(kernels::BiasOutputs& out) const;
   template <class X, class F>
   static void each(X& x, F&& f) {
-    f("dw1", x.dw1);
-    f("dc1", x.dc1);
-    f("dw2", x.dw2);
-    f("dc2", x.dc2);
+    f(kGradients ? "dw1" : "w1", x.w1);
+    f(kGradients ? "dc1" : "c1", x.c1);
+    f(kGradients ? "dw2" : "w2", x.w2);
+    f(kGradients ? "dc2" : "c2", x.c2);
   }
 };
-
-/// A factor per row: the logit scale.
-struct RowScale {
-  Tensor t;              // (B, H, T) P. Empty: t = 1
-  bool on_bias = false;  // z = t (s + b) instead of t s + b
+/// f = w2 lrelu(w1 u + c1) + c2 over the heads of one (i, j), with slope kDapeSlope. MixForm
+/// defines u and how f is used. The network reads s without the factor t.
+struct HeadMix : MixTensors<false> {
+  explicit operator bool() const { return static_cast<bool>(w1); }
+  int64_t hidden() const { return w1.shape[0]; }
+  void on_cuda(kernels::BiasInputs& in, MixForm form) const;
 };
-
-/// N: the normalizer.
-struct Normalizer {
-  NormalizerForm form;
-  Tensor alphas;  // (H) P: a learned alpha of entmax per head
+struct HeadMixGradients : MixTensors<true> {
+  void on_cuda(kernels::BiasOutputs& out) const;
 };
 
 /// What attention reads. In incremental decoding k and v start with the keys and values of past()
@@ -92,6 +67,9 @@ struct Normalizer {
 /// writes have fewer rows than k. Row i is token past() + i. Only forward passes accept a past; no
 /// backward pass follows, so of AttentionSaved they need to write only `level`.
 struct Attention {
+  // Read: normalizer, content_scale, scale_bias if there is a scale, mix if there is one. What else
+  // there is follows from the tensors.
+  AttentionForm form;
   Tensor q;     // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;  // (B, past + T, K, D) A, likewise
   // (B, T) i32: row i sees keys first_key[i] .. last_key[i], counted from the first row's own key,
@@ -102,18 +80,17 @@ struct Attention {
   // no past, and biases by distance start at -(T - 1)
   Tensor last_key;
   Bias bias;
-  HeadMix mix;  // empty: no mix of heads
-  RowScale scale;
-  Normalizer normalizer;
-  double content_scale = 0;  // 0: 1 / sqrt(D)
+  HeadMix mix;    // empty: no mix of heads
+  Tensor scale;   // (B, H, T) P: t, the logit scale. Empty: t = 1
+  Tensor alphas;  // (H) P: a learned alpha of entmax per head
 
   int64_t past() const { return k.shape[1] - q.shape[1]; }
   bool causal() const { return !last_key; }
   /// The divisor of <q_i, k_j>, computed in the backend's precision.
   template <class Real>
   Real content_divisor() const {
-    return content_scale != 0 ? static_cast<Real>(1 / content_scale)
-                              : std::sqrt(static_cast<Real>(q.shape[3]));
+    return form.content_scale != 0 ? static_cast<Real>(1 / form.content_scale)
+                                   : std::sqrt(static_cast<Real>(q.shape[3]));
   }
 
   template <class X, class F>
@@ -125,8 +102,8 @@ struct Attention {
     f("last_key", x.last_key);
     std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
     for_tensors(x.mix, f);
-    f("scale", x.scale.t);
-    f("alphas", x.normalizer.alphas);
+    f("scale", x.scale);
+    f("alphas", x.alphas);
   }
 };
 
@@ -140,6 +117,15 @@ struct AttentionSaved {
   // block
   Tensor live = {};
 
+  /// Calls add(name, tensor, dtype, dims) for each tensor that a kind of normalizer has.
+  template <class Add>
+  void plan(NormalizerKind kind, int64_t B, int64_t H, int64_t T, Dtype P, Add&& add) {
+    const NormalizerTraits traits = traits_of(kind);
+    if (traits.level) add("level", &level, P, {B, H, T});
+    if (traits.threshold) add("threshold", &threshold, P, {B, H, T});
+    if (traits.last) add("last", &last, Dtype::i32, {B, H, T});
+    if (!traits.fused) add("live", &live, Dtype::i32, {B, H, live_groups(T), live_words(T)});
+  }
   template <class X, class F>
   static void each(X& x, F&& f) {
     f("level", x.level);
@@ -148,11 +134,6 @@ struct AttentionSaved {
     f("live", x.live);
   }
 };
-/// Which of these tensors a kind of normalizer saves.
-constexpr bool saves_level(NormalizerKind k) { return traits_of(k).level; }
-constexpr bool saves_threshold(NormalizerKind k) { return traits_of(k).threshold; }
-constexpr bool saves_last(NormalizerKind k) { return traits_of(k).last; }
-constexpr bool saves_live(NormalizerKind k) { return !traits_of(k).fused; }
 
 /// What the adjoint of attention returns. A row that sees a single key has dz = 0 exactly and
 /// p = 1, or p = 0 without an own_key, if NormalizerTraits::constant_alone.

@@ -23,42 +23,35 @@ struct AttentionCall {
 template <class Add>
 void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape& shape, Dtype A,
                Dtype P, Add&& add) {
-  const auto [B, T, H, K, D, past, positions, causal] = shape;
-  require(past == 0, "a backward pass over all rows");
+  require(shape.past == 0, "a backward pass over all rows");
+  AttentionShape own = shape;
+  own.content_columns = f.content_columns;
+  const int64_t B = own.B, T = own.T, H = own.H;
   Attention& a = call.a;
+  a.form = f;
   AttentionGradients& g = call.g;
-  add("out", &call.out, A, {B, T, H, D});
-  add("dout", &call.dout, A, {B, T, H, D});
+  add("out", &call.out, A, {B, T, H, own.D});
+  add("dout", &call.dout, A, {B, T, H, own.D});
   add("first_key", &a.first_key, Dtype::i32, {B, T});
-  if (!causal) add("last_key", &a.last_key, Dtype::i32, {B, T});
-  const NormalizerKind kind = f.normalizer.kind;
-  a.normalizer.form = f.normalizer;
-  if (saves_level(kind)) add("level", &call.saved.level, P, {B, H, T});
-  if (saves_threshold(kind)) add("threshold", &call.saved.threshold, P, {B, H, T});
-  if (saves_last(kind)) add("last", &call.saved.last, Dtype::i32, {B, H, T});
-  if (saves_live(kind)) {
-    add("live", &call.saved.live, Dtype::i32, {B, H, live_groups(T), live_words(T)});
-  }
+  if (!own.causal) add("last_key", &a.last_key, Dtype::i32, {B, T});
+  call.saved.plan(f.normalizer.kind, B, H, T, P, add);
   if (f.normalizer.learned) {
-    add("alphas", &a.normalizer.alphas, P, {H});
+    add("alphas", &a.alphas, P, {H});
     add("dalpha", &g.dalpha, P, {B, H, T});
   }
-  a.content_scale = f.content_scale;
-  a.scale.on_bias = f.scale_bias;
   if (f.scale) {
-    add("scale", &a.scale.t, P, {B, H, T});
+    add("scale", &a.scale, P, {B, H, T});
     add("dscale", &g.dscale, P, {B, H, T});
   }
   a.bias = bias_of(f.bias);
   std::visit(
       [&]<class B>(B& bias) {
-        bias.plan(shape, P, add);
-        g.bias.template emplace<typename B::Gradients>().plan(shape, P, add);
+        bias.plan(own, P, add);
+        g.bias.template emplace<typename B::Gradients>().plan(own, P, add);
       },
       a.bias);
   if (!f.mix) return;
-  a.mix.form = *f.mix;
-  a.mix.plan(H, f.mix_hidden, P, add);
+  a.mix.plan(*f.mix, H, f.mix_hidden, P, add);
   g.mix.plan(*f.mix, H, f.mix_hidden, P, add);
 }
 

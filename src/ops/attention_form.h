@@ -1,6 +1,6 @@
 #pragma once
-// What identifies an instance of attention, apart from its shapes. workspace_shape.cpp has what
-// follows from it.
+// What identifies an instance of attention, apart from B, T, H, K and D. workspace_shape.cpp has
+// what follows from it.
 
 #include <cstdint>
 #include <optional>
@@ -13,12 +13,14 @@ namespace bamtrain {
 
 struct AttentionForm {
   BiasForm bias = BiasForm::none;
-  bool scale = false, scale_bias = false;
-  double content_scale = 0;
+  bool scale = false;
+  bool scale_bias = false;   // z = t (s + b) instead of t s + b
+  double content_scale = 0;  // 0: 1 / sqrt(D)
   NormalizerForm normalizer = {};
   bool general_path = false;  // softmax takes the path of other normalizers
   std::optional<MixForm> mix = {};
   int64_t mix_hidden = 32;
+  int64_t content_columns = 64;  // of the matrix that contextual biases multiply queries with
 
   /// Whether logits become weights a whole row at a time.
   bool general() const;

@@ -27,4 +27,12 @@ int64_t WorkspaceShape::mix_hidden() const {
   return most;
 }
 
+int64_t WorkspaceShape::content_columns() const {
+  int64_t most = 0;
+  for (const AttentionForm& f : attention) {
+    most = std::max(most, f.bias == BiasForm::contextual ? f.content_columns : 0);
+  }
+  return most;
+}
+
 }  // namespace bamtrain

@@ -23,9 +23,8 @@ struct WorkspaceShape {
   int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
   int64_t gates = 0;             // columns of gates in the product of q, k and v
   std::vector<AttentionForm> attention = {};  // of the layers
-  int64_t content_columns = 0;        // AttentionShape::content_columns, maximum over layers
-  bool bidirectional = false;         // whether Attention::last_key is set
-  bool attention_statistics = false;  // whether attention_statistics is called
+  bool bidirectional = false;                 // whether Attention::last_key is set
+  bool attention_statistics = false;          // whether attention_statistics is called
   Dtype activations = Dtype::f32;
 
   /// Whether a layer's form is such.
@@ -33,6 +32,8 @@ struct WorkspaceShape {
   bool all_mixed() const;
   /// HeadMix::hidden, maximum; 0: no layer mixes heads.
   int64_t mix_hidden() const;
+  /// AttentionForm::content_columns, maximum; 0: no layer has such a bias.
+  int64_t content_columns() const;
 };
 
 }  // namespace bamtrain

@@ -34,7 +34,7 @@ struct Gates final : LayerObserver {
         wrong += !(u[at] > 0);  // a softplus
         wrong += !(std::abs(sum - get(sums, h * T + i)) <= 1e-12 * sum);
         const double t = 1 + beta[at] * std::pow(std::log(static_cast<double>(i) + 2), gamma[at]);
-        wrong += !(std::abs(t - get(a.scale.t, h * T + i)) <= 1e-5 * std::abs(t));
+        wrong += !(std::abs(t - get(a.scale, h * T + i)) <= 1e-5 * std::abs(t));
       }
     }
     CHECK(wrong == 0);

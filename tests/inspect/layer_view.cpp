@@ -195,7 +195,7 @@ TEST_CASE("summaries are those of weights that were worked out by hand") {
 TEST_CASE("sparse weights are exact zeros and rows without any have no centroid") {
   // Sparsemax of 0, -1/2, -2, ..: p = z - tau with tau = -3/4 for two keys: (3/4, 1/4).
   ByHand hand({0, -0.5, -2, -9});
-  hand.a.normalizer.form = {.kind = NormalizerKind::entmax, .alpha = 2};
+  hand.a.form.normalizer = {.kind = NormalizerKind::entmax, .alpha = 2};
   Paths paths(ByHand::kT);
   const LayerView v = hand.view(paths);
   CHECK(weight(v, 0, 3, 3) == Approx(0.75));
@@ -204,7 +204,7 @@ TEST_CASE("sparse weights are exact zeros and rows without any have no centroid"
   CHECK(weight(v, 0, 3, 0) == 0);
   CHECK(v.nonzero_keys == std::vector<double>{1, 2, 2, 2});
   CHECK(v.reached == 1.75);
-  hand.a.normalizer.form = {.kind = NormalizerKind::stick_breaking};
+  hand.a.form.normalizer = {.kind = NormalizerKind::stick_breaking};
   Paths others(ByHand::kT);
   const LayerView sticks = hand.view(others);
   CHECK(std::isnan(sticks.centroid[0]));

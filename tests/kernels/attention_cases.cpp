@@ -255,9 +255,9 @@ BiasArrays::BiasArrays(const AttentionCase& c, int D, const AttentionValues& x,
         gradients_.template emplace<typename B::Gradients>().plan(shape, Dtype::f32, output);
       },
       bias_);
+  mix_form_ = form.mix;
   if (!form.mix) return;
-  mix_.form = *form.mix;
-  mix_.plan(c.H, form.mix_hidden, Dtype::f32, input);
+  mix_.plan(*form.mix, c.H, form.mix_hidden, Dtype::f32, input);
   mix_gradients_.plan(*form.mix, c.H, form.mix_hidden, Dtype::f32, output);
 }
 
@@ -276,7 +276,7 @@ Tensor BiasArrays::array(Dtype dtype, std::initializer_list<int64_t> dims) {
 
 void BiasArrays::set(kernels::BiasInputs& in) const {
   std::visit([&in](const auto& bias) { bias.on_cuda(in); }, bias_);
-  mix_.on_cuda(in);
+  if (mix_form_) mix_.on_cuda(in, *mix_form_);
 }
 void BiasArrays::set(kernels::BiasOutputs& g) const {
   std::visit([&g](const auto& of_bias) { of_bias.on_cuda(g); }, gradients_);
@@ -405,7 +405,7 @@ Results AttentionArrays<A>::results() const {
   Results r = bias_.gradients();
   if (form_.normalizer.kind != NormalizerKind::stick_breaking) r.erase("dc2");
   r["out"] = doubles(out_);
-  if (saves_level(form_.normalizer.kind)) r["lse"] = doubles(lse_);
+  if (traits_of(form_.normalizer.kind).level) r["lse"] = doubles(lse_);
   if (form_.normalizer.learned) r["dalpha"] = doubles(dalpha_);
   take_heads(r, doubles(dqkv_), c_, D_);
   if (form_.scale) r["dscale"] = doubles(dscale_);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -126,6 +127,7 @@ class BiasArrays {
   BiasGradients gradients_;
   HeadMix mix_;
   HeadMixGradients mix_gradients_;
+  std::optional<MixForm> mix_form_;
   std::deque<GlobalArray<float>> floats_;
   std::deque<GlobalArray<double>> doubles_;
   std::deque<GlobalArray<int32_t>> indices_;

@@ -135,7 +135,7 @@ void compare(Launcher<A> launch, const AttentionCase& c, int D, const AttentionF
   REQUIRE(launch(f, nullptr).ok());
   CHECK(relative_error(doubles(last.out), last_of(truth.at("out"), c.B, c.T, rows)) <
         tolerance<A>(form));
-  if (!saves_level(form.normalizer.kind)) return;
+  if (!traits_of(form.normalizer.kind).level) return;
   // fp32 throughout, except that a relative bias reads r with 16 bits.
   const bool relative = form.bias == BiasForm::relative && !std::is_same_v<A, float>;
   const Doubles& levels = truth.at("lse");

@@ -85,7 +85,7 @@ Row row_of(Machine& m, const NormalizerForm& form, const std::vector<double>& z,
     put(call.a.v, j * kMost + j, 1);
     put(call.dout, (T - 1) * kMost + j, dp[static_cast<size_t>(j)]);
   }
-  if (form.learned) put(call.a.normalizer.alphas, 0, form.alpha);
+  if (form.learned) put(call.a.alphas, 0, form.alpha);
   m.backend().attention_forward(call.out, call.saved, call.a);
   m.backend().attention_backward(call.g, call.dout, call.out, call.saved, call.a);
   Row row;

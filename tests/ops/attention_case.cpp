@@ -82,6 +82,7 @@ AttentionForm form_of(const AttentionCase& c) {
   f.bias = bias_form(c.table);
   f.mix = c.mix;
   f.mix_hidden = c.hidden;
+  f.content_columns = c.positions;
   return f;
 }
 
@@ -278,36 +279,11 @@ Values last_of(const Values& v, size_t dim, int64_t n) {
 }
 
 namespace {
-std::string table_text(TableForm table) {
-  switch (table) {
-    case TableForm::none:
-      return "no";
-    case TableForm::table:
-      return "normal";
-    case TableForm::falling:
-      return "falling";
-    case TableForm::bounded:
-      return "bounded";
-    case TableForm::self:
-      return "bounded self";
-    case TableForm::log_square:
-      return "log square";
-    default:
-      return name_of(bias_form(table));
-  }
-}
-
-std::string scale_text(ScaleForm scale) {
-  switch (scale) {
-    case ScaleForm::none:
-      return "none";
-    case ScaleForm::content:
-      return "content";
-    case ScaleForm::both:
-      return "both";
-  }
-  return "";
-}
+constexpr const char* kTableTexts[] = {"no",      "normal",      "difference", "log square",
+                                       "fire",    "relative",    "contextual", "falling",
+                                       "bounded", "bounded self"};
+static_assert(std::size(kTableTexts) == static_cast<size_t>(TableForm::self) + 1);
+constexpr const char* kScaleTexts[] = {"none", "content", "both"};
 
 std::string normalizer_text(const NormalizerForm& n) {
   if (n.kind == NormalizerKind::softmax) return "";
@@ -323,7 +299,8 @@ std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
-  s += ", " + table_text(c.table) + " table, scale " + scale_text(c.scale);
+  s += std::string(", ") + kTableTexts[static_cast<int>(c.table)] + " table, scale " +
+       kScaleTexts[static_cast<int>(c.scale)];
   if (c.table == TableForm::contextual) s += ", " + std::to_string(c.positions) + " positions";
   if (c.mix) s += ", mix " + std::to_string(static_cast<int>(*c.mix));
   s += normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
@@ -606,7 +583,7 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
     shape.T = n;
     shape.past = c.T - n;
     std::visit([&](auto& bias) { bias.plan(shape, Dtype::f32, shorten); }, a.bias);
-    if (a.scale.t) shorten("scale", &a.scale.t, Dtype::f32, {c.B, c.H, n});
+    if (a.scale) shorten("scale", &a.scale, Dtype::f32, {c.B, c.H, n});
     const bool softmax = c.normalizer.kind == NormalizerKind::softmax;
     AttentionSaved saved{call.keep(m.unwritten(P, {c.B, c.H, n}))};
     // What a model gives of other normalizers, of as many rows; behind it lie other tensors.
@@ -628,7 +605,7 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
       require(behind[static_cast<size_t>(w)] == 12345,
               "nothing written behind AttentionSaved::live");
     }
-    if (softmax && !a.scale.t) {
+    if (softmax && !a.scale) {
       m.backend().attention_entropy(call.out("entropy", P, {c.B, c.H, n}), a);
     }
     return call.results();

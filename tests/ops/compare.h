@@ -90,7 +90,6 @@ class Machine {
                     {.bias = BiasForm::relative},
                     {.bias = BiasForm::contextual},
                     {.mix = MixForm::concat, .mix_hidden = 64}},
-      .content_columns = 64,
       .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = kNewestIsa,
                    const WorkspaceShape& shape = kShape);

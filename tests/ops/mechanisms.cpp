@@ -103,8 +103,8 @@ WorkspaceShape mechanism_workspace(int64_t T) {
   shape.C = kC;
   shape.mechanism_values = kH * std::max<int64_t>(T, 64);
   shape.gates = 2 * kH;
-  shape.attention = {{.bias = BiasForm::fire}, {.bias = BiasForm::relative}};
-  shape.content_columns = 64;
+  shape.attention = {
+      {.bias = BiasForm::fire}, {.bias = BiasForm::relative}, {.bias = BiasForm::contextual}};
   return shape;
 }
 
@@ -194,12 +194,13 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
                               of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
   const GatedUse gated = {GatedRule::adaptive, constants, scale_use.first_head};
   if (!of.scale.is<std::monostate>()) {
-    a.scale = {of_rows(P), of.scale_bias};
+    a.form.scale_bias = of.scale_bias;
+    a.scale = of_rows(P);
     g.dscale = of_rows(P);
     scale.gates
         ? backend.run(
-              GatedRowsForward{a.scale.t, scale.gates, a.first_key, gated, scale.theta, a.last_key})
-        : backend.run(ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta, a.last_key});
+              GatedRowsForward{a.scale, scale.gates, a.first_key, gated, scale.theta, a.last_key})
+        : backend.run(ScaleForward{a.scale, a.first_key, scale_use, scale.theta, a.last_key});
   }
 
   const Tensor out = keep(m.unwritten(A, {1, T, kH, kD})), lse = of_rows(P);

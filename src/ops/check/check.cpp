@@ -150,10 +150,10 @@ class CheckBackend final : public Backend {
     AttentionGradients comparable = g;
     comparable.mix = {};
     AttentionGradients d = c.mirrors(TensorUse::written, comparable);
-    d.mix.dw1 = c.cancelling("dw1", g.mix.dw1);
-    d.mix.dw2 = c.cancelling("dw2", g.mix.dw2);
-    d.mix.dc1 = c.cancelling("dc1", g.mix.dc1, d.mix.dw1);
-    d.mix.dc2 = c.cancelling("dc2", g.mix.dc2, d.mix.dw2);
+    d.mix.w1 = c.cancelling("dw1", g.mix.w1);
+    d.mix.w2 = c.cancelling("dw2", g.mix.w2);
+    d.mix.c1 = c.cancelling("dc1", g.mix.c1, d.mix.w1);
+    d.mix.c2 = c.cancelling("dc2", g.mix.c2, d.mix.w2);
     const Tensor e = c.mirror(TensorUse::read, "", dout), o = c.mirror(TensorUse::read, "", out),
                  again = c.mirror(TensorUse::read, "", out);
     AttentionSaved s = c.mirrors(TensorUse::read, saved);

@@ -156,7 +156,7 @@ class BackwardTask : Inputs {
   }
   void unpack_queries(int64_t i0, int64_t i1) {
     const float root = 1 / a.content_divisor<float>();
-    if (a.scale.t && !mix_) end_scale(i0, i1);
+    if (a.scale && !mix_) end_scale(i0, i1);
     bias_.end_rows(operands_.dquery, root);
     unpack_rows(g.dq, part_.b, h_, i0, i1, operands_.dquery, Dp_, root);
   }
@@ -252,7 +252,7 @@ class BackwardTask : Inputs {
     for (int64_t i = s.i0; i < s.i1; ++i) {
       const Block row = sight_.row(p, i);
       if (!mix_) {
-        if (a.scale.t && bias_.reads_scores()) {
+        if (a.scale && bias_.reads_scores()) {
           std::copy_n(row.data, padded(row.keys()), row_scores_);
         }
         bias_.add_to(row, content_[i - s.i0], of_bias_[i - s.i0]);
@@ -260,7 +260,7 @@ class BackwardTask : Inputs {
       const Block gradient =
           row_adjoint(p, dz, row, live, saved, g.dalpha, row_at(i), traits_, *rows_, u_);
       if (mix_) continue;
-      if (a.scale.t) add_dscale(i - s.i0, gradient);
+      if (a.scale) add_dscale(i - s.i0, gradient);
       bias_.add(gradient, RowFactors{content_, of_bias_}.from(i - s.i0));
     }
     for_live([&](int64_t j0, int64_t keys) { operands_.to_values(p, j0, keys); });
@@ -287,7 +287,7 @@ class BackwardTask : Inputs {
 
   /// What a row's bias, and of a bias that reads scores those, give to dscale.
   void add_dscale(int64_t r, const Block& dz) {
-    const bool of_bias = a.scale.on_bias, of_scores = bias_.reads_scores();
+    const bool of_bias = a.form.scale_bias, of_scores = bias_.reads_scores();
     if (!of_bias && !of_scores) return;
     const Block scores = {row_scores_, stride_, dz.i0, dz.i1, dz.j0, dz.end};
     const BiasRows b = of_bias ? bias_.form(scores) : BiasRows{};
@@ -311,7 +311,7 @@ class BackwardTask : Inputs {
   BackwardOperands operands_;
   const int64_t T_ = a.q.shape[1], H_ = a.q.shape[2], Dp_ = padded(a.q.shape[3]);
   const int64_t Tp_ = padded_keys(T_);
-  const NormalizerTraits traits_ = traits_of(a.normalizer.form.kind);
+  const NormalizerTraits traits_ = traits_of(a.form.normalizer.kind);
   int64_t h_ = -1, query_part_ = 0, stride_;
   bool mine_ = false;                    // whether partial sums of query_part_ are this task's
   float *elsewhere_, *other_keys_;       // for what another task writes of rows, and of keys

@@ -246,7 +246,7 @@ class ForwardTask {
   const Sight sight_;
   const int64_t past_ = a_.past(), T_ = a_.q.shape[1], H_ = a_.q.shape[2], keys_ = a_.k.shape[1];
   const int64_t Dp_ = padded(a_.q.shape[3]);
-  const NormalizerTraits traits_ = traits_of(a_.normalizer.form.kind);
+  const NormalizerTraits traits_ = traits_of(a_.form.normalizer.kind);
   const int64_t group_ = H_ / a_.k.shape[2];
   int64_t h_ = -1, packed_from_ = -1;
   Span packed_;                                    // key heads

@@ -47,7 +47,7 @@ void HeadMixer::adjoint_of_row(const Strip& s, const Strips& x, const Strips& dz
                                const Tensor& dscale) {
   const int64_t T = a_.q.shape[1];
   for (int64_t h = 0; dscale && h < H_; ++h) dscale.ptr<float>()[(b_ * H_ + h) * T + i] = 0;
-  const bool kept = keeps_bias(a_.mix.form);
+  const bool kept = keeps_bias(*a_.form.mix);
   for (int64_t j = sight_.first(i); j <= sight_.last(i); j += kMixKeys) {
     const int64_t keys = keys_from(i, j);
     const HeadsOfKeys own = x.at(s, i, j), B = biases_.at(s, i, j), d = dz.at(s, i, j);
@@ -79,13 +79,13 @@ void HeadMixer::adjoint_of_row(const Strip& s, const Strips& x, const Strips& dz
 /// dt: of z = t s + b the sum of dz s, of t (s + b) that of dz (s + b).
 void HeadMixer::add_dscale(const Tensor& dscale, int64_t i, int64_t keys, const HeadsOfKeys& dz,
                            const HeadsOfKeys& x, const HeadsOfKeys& B) {
-  if (a_.scale.on_bias) network_.forward(keys, x, B);
+  if (a_.form.scale_bias) network_.forward(keys, x, B);
   for (int64_t h = 0; h < H_; ++h) {
     const float* const b = network_.biases().of(h);
     Vec sum{};
     row::for_vectors(keys, [&](int64_t n) {
       const Vec score = simd::load(x.of(h) + n);
-      sum += simd::load(dz.of(h) + n) * (a_.scale.on_bias ? score + simd::load(b + n) : score);
+      sum += simd::load(dz.of(h) + n) * (a_.form.scale_bias ? score + simd::load(b + n) : score);
     });
     dscale.ptr<float>()[(b_ * H_ + h) * a_.q.shape[1] + i] += simd::sum(sum);
   }
@@ -136,8 +136,8 @@ void join_networks(const HeadMixGradients& g, const Attention& a, const Attentio
       dc.ptr<float>()[r] = next();
     }
   };
-  layer(g.dw1, g.dc1);
-  layer(g.dw2, g.dc2);
+  layer(g.w1, g.c1);
+  layer(g.w2, g.c2);
 }
 
 }  // namespace tiles

@@ -38,7 +38,7 @@ class HeadMixer {
         b_(b),
         sight_(a, b),
         biases_(biases, a.k.shape[1], false),
-        network_(a.mix, pieces, backward) {}
+        network_(a.mix, *a.form.mix, pieces, backward) {}
 
   HeadNetwork& network() { return network_; }
   /// B of head h.

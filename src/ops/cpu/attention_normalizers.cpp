@@ -8,9 +8,9 @@
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 
-void with_row_normalizer(const Normalizer& normalizer, int64_t T, const RowWork& work) {
-  with_normalizer(normalizer.form.kind, [&]<class N>() {
-    auto rows = row::rows_of(N(), normalizer, T);
+void with_row_normalizer(const Attention& a, const RowWork& work) {
+  with_normalizer(a.form.normalizer.kind, [&]<class N>() {
+    auto rows = row::rows_of(N(), a);
     work(rows);
   });
 }

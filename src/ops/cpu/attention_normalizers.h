@@ -36,8 +36,8 @@ class RowNormalizer {
 
 /// Work with a normalizer, which takes no memory: std::ref of a function.
 using RowWork = std::function<void(RowNormalizer&)>;
-/// For sequences of T tokens. row::rows_of(N(), normalizer, T) of normalizer_NAME.h makes it.
-void with_row_normalizer(const Normalizer& normalizer, int64_t T, const RowWork& work);
+/// row::rows_of(N(), a) of normalizer_NAME.h makes it.
+void with_row_normalizer(const Attention& a, const RowWork& work);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -40,7 +40,7 @@ Weighing weighing_of(const Attention& a, const AttentionScratch& s) {
   require(!reads_content(a.bias) || (s.content.any && !a.mix),
           "a bias that was planned, and of mixed heads one that reads no queries and keys");
   require(!a.mix || s.mix_shared, "a mix that was planned");
-  if (a.mix || a.normalizer.form.kind != NormalizerKind::softmax || s.general ||
+  if (a.mix || a.form.normalizer.kind != NormalizerKind::softmax || s.general ||
       reads_content(a.bias)) {
     return Weighing::rows;
   }
@@ -58,8 +58,8 @@ void with_policies(const Attention& a, const AttentionScratch& s, const BiasGrad
     };
     if (weighing == Weighing::rows) {
       const auto with_rows = [&](RowNormalizer& rows) { work({bias, nullptr, &rows}); };
-      with_row_normalizer(a.normalizer, a.k.shape[1], std::ref(with_rows));
-    } else if (a.scale.t && a.scale.on_bias) {
+      with_row_normalizer(a, std::ref(with_rows));
+    } else if (a.scale && a.form.scale_bias) {
       with_tiles.template operator()<typename LanesOf<Bias, true>::Type>();
     } else {
       with_tiles.template operator()<typename LanesOf<Bias, false>::Type>();

@@ -60,7 +60,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   using namespace tiles;
   general = w.any(&AttentionForm::general);
   statistics = w.attention_statistics;
-  content = {w.any(&AttentionForm::content), w.content_columns, !w.bidirectional};
+  content = {w.any(&AttentionForm::content), w.content_columns(), !w.bidirectional};
   int64_t floats = forward_floats(w, content);
   if (w.backward) floats = std::max(floats, backward_floats(w, content));
   const MixShape mix(w);

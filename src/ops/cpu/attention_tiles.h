@@ -138,9 +138,9 @@ struct Factors {
   bool on_bias;
 
   Factors(const Attention& a, int64_t b, int64_t h)
-      : t(a.scale.t ? a.scale.t.ptr<float>() + (b * a.q.shape[2] + h) * a.q.shape[1] : nullptr),
+      : t(a.scale ? a.scale.ptr<float>() + (b * a.q.shape[2] + h) * a.q.shape[1] : nullptr),
         past(a.past()),
-        on_bias(a.scale.on_bias) {}
+        on_bias(a.form.scale_bias) {}
   float of_content(int64_t i) const { return t ? t[i - past] : 1; }
   float of_bias(int64_t i) const { return on_bias ? of_content(i) : 1; }
 };

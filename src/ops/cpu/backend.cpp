@@ -317,7 +317,7 @@ class CpuBackend final : public HostBackend {
   // --- attention
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
-    require(attention_.general || a.mix || traits_of(a.normalizer.form.kind).fused,
+    require(attention_.general || a.mix || traits_of(a.form.normalizer.kind).fused,
             "a normalizer that was planned");
     cpu_attention_forward(out, saved, a, attention_);
   }
@@ -327,9 +327,10 @@ class CpuBackend final : public HostBackend {
     cpu_attention_backward(g, dout, out, saved, a, attention_);
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
-    require(!a.scale.t, "logits without a scale");
+    require(!a.scale, "logits without a scale");
     Attention by_softmax = a;
-    by_softmax.normalizer = {};
+    by_softmax.form.normalizer = {};
+    by_softmax.alphas = {};
     cpu_attention_entropy(entropy, by_softmax, attention_);
   }
   void attention_statistics(Tensor entropy, Tensor nonzero_keys, const AttentionSaved& saved,

@@ -14,7 +14,7 @@ BackwardOperands::BackwardOperands(const Attention& a, const Tensor& dout, int64
   all_dkeys_ = gradients ? gradients : pieces.take(2 * floats);
   all_dvalues_ = all_dkeys_ + floats;
   query = pieces.take(kQ * Dp_);
-  scaled_query = a.scale.t ? pieces.take(kQ * Dp_) : query;
+  scaled_query = a.scale ? pieces.take(kQ * Dp_) : query;
   dquery = pieces.take(kQ * Dp_);
   dout_rows = pieces.take(kQ * Dp_);
 }

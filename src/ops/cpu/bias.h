@@ -92,6 +92,11 @@ inline float* partial_table(const AttentionScratch& s, const Attention& a, int64
   return s.dtable.ptr<float>() + (heads * parts_of(a.q.shape[1]) + part) * s.dtable.stride[2];
 }
 
+/// The same of a bias that reads queries and keys: of one head of a sequence.
+inline float* content_partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
+  return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
+}
+
 class NoBias final : public LogitBias {
  public:
   static int64_t floats(int64_t T, int64_t, const ContentShape&) { return padded_keys(T) + kK; }

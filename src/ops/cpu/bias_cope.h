@@ -18,6 +18,7 @@ class ContextualRows final : public LogitBias {
     const int64_t Dp = padded(D), n = padded(content.columns);
     return n * (D + Dp) + 2 * kQ * (Dp + stride(n)) + stride(n) + 3 * padded(T);
   }
+  /// dE, (D, padded(n)).
   static int64_t partial_floats(int64_t, int64_t D, const ContentShape& content) {
     return D * padded(content.columns);
   }
@@ -90,7 +91,7 @@ class ContextualRows final : public LogitBias {
   }
 
   void set_gradients(const TaskHead& head) override {
-    if (head.clear) std::fill_n(partial(s_, a_, b_, h_), D_ * np_, 0.0f);
+    if (head.clear) std::fill_n(content_partial(s_, a_, b_, h_), D_ * np_, 0.0f);
   }
   /// Of a row: dz becomes ds.
   void add(const Block& dz, const RowFactors& f) override {
@@ -122,8 +123,8 @@ class ContextualRows final : public LogitBias {
     for (int64_t e = 0; e < count_ * Dp_; e += simd::kWidth) {
       simd::store(dquery + e, simd::load(dquery + e) + (1 / unit) * simd::load(dquery_ + e));
     }
-    tile::product<true>(D_, np_, count_, {query_, 1, Dp_}, dproducts_, S, partial(s_, a_, b_, h_),
-                        np_);
+    tile::product<true>(D_, np_, count_, {query_, 1, Dp_}, dproducts_, S,
+                        content_partial(s_, a_, b_, h_), np_);
   }
 
   /// Sums the tasks' gradients over heads and sequences, in order.
@@ -134,7 +135,7 @@ class ContextualRows final : public LogitBias {
       float* const row = to.ptr<float>() + c * n;
       std::fill_n(row, n, 0.0f);
       for (int64_t head = 0; head < B * H; ++head) {
-        const float* const part = partial(s, a, head / H, head % H) + c * padded(n);
+        const float* const part = content_partial(s, a, head / H, head % H) + c * padded(n);
         for (int64_t m = 0; m < n; ++m) row[m] += part[m];
       }
     });
@@ -144,10 +145,6 @@ class ContextualRows final : public LogitBias {
   /// Row stride of values by position. Padded, since loads also read the vector one place further
   /// on.
   static int64_t stride(int64_t n) { return padded(n) + simd::kWidth; }
-  /// dE of one head of a sequence, (D, padded(n)).
-  static float* partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
-    return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
-  }
 
   /// Where counts lie: the position below, and the distance from it.
   struct Place {

@@ -22,6 +22,7 @@ class RelativeRows final : public LogitBias {
     return D * stride(n) + n * Dp + 2 * (padded_keys(T) + kK) + 2 * kQ * Dp +
            2 * (most_strip_floats(T) + kQ * kK);
   }
+  /// dr, reversed, then du and dw, (distances + 2, padded(D)).
   static int64_t partial_floats(int64_t T, int64_t D, const ContentShape& content) {
     return (distances(T, content.causal) + 2) * padded(D);
   }
@@ -90,7 +91,7 @@ class RelativeRows final : public LogitBias {
   void set_gradients(const TaskHead& head) override {
     if (!head.clear) return;
     std::fill_n(dkeys_, padded_keys(T_) + kK, 0.0f);
-    std::fill_n(partial(s_, a_, b_, h_), (n_ + 2) * Dp_, 0.0f);
+    std::fill_n(content_partial(s_, a_, b_, h_), (n_ + 2) * Dp_, 0.0f);
   }
   /// Of a row.
   void add(const Block& dz, const RowFactors& f) override {
@@ -108,7 +109,7 @@ class RelativeRows final : public LogitBias {
   }
 
   void end_rows(float* dquery, float unit) override {
-    float* const dr = partial(s_, a_, b_, h_);
+    float* const dr = content_partial(s_, a_, b_, h_);
     float* const dw = dr + (n_ + 1) * Dp_;
     tile::product<false>(count_, Dp_, length_, {dproducts_, S_, 1}, reversed_ + begin_ * Dp_, Dp_,
                          dquery_, Dp_);
@@ -125,7 +126,7 @@ class RelativeRows final : public LogitBias {
   }
 
   void end_head(const float* keys, float* dkeys) override {
-    float* const du = partial(s_, a_, b_, h_) + n_ * Dp_;
+    float* const du = content_partial(s_, a_, b_, h_) + n_ * Dp_;
     const float* const u = of_head(bias_.u);
     for (int64_t j = 0; j < T_; ++j) {
       const float of_key = root_ * dkeys_[j];
@@ -148,7 +149,7 @@ class RelativeRows final : public LogitBias {
                                        : to_w.ptr<float>() + h * D;
         std::fill_n(to, D, 0.0f);
         for (int64_t b = 0; b < B; ++b) {
-          const float* const part = partial(s, a, b, h) + n * Dp;
+          const float* const part = content_partial(s, a, b, h) + n * Dp;
           for (int64_t c = 0; c < D; ++c) to[c] += part[c];
         }
       }
@@ -158,10 +159,6 @@ class RelativeRows final : public LogitBias {
  private:
   static int64_t distances(int64_t T, bool causal) { return causal ? T : 2 * T - 1; }
   static int64_t stride(int64_t n) { return padded(n) + 2 * simd::kWidth; }
-  /// For one head of a sequence: dr, reversed, then du and dw, (distances + 2, padded(D)).
-  static float* partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
-    return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
-  }
   template <class A>
   static const A* row_of(const Tensor& x, int64_t b, int64_t t, int64_t h) {
     return static_cast<const A*>(x.data) + b * x.stride[0] + t * x.stride[1] + h * x.stride[2];

@@ -50,7 +50,8 @@ void all_dots(int64_t n, int64_t M, const float* a, int64_t N, const float* b, f
 
 }  // namespace
 
-HeadNetwork::HeadNetwork(const HeadMix& mix, Pieces& pieces, bool backward) : mix_(mix) {
+HeadNetwork::HeadNetwork(const HeadMix& mix, MixForm form, Pieces& pieces, bool backward)
+    : mix_(mix), form_(form) {
   w1_ = pieces.take(F_ * (I_ + 1));
   w2_ = pieces.take(H_ * (F_ + 1));
   u_ = pieces.take((I_ + 1) * kMixStride);
@@ -80,7 +81,7 @@ void HeadNetwork::read(int64_t n, const HeadsOfKeys& x, const HeadsOfKeys& B) {
   };
   for (int64_t h = 0; h < H_; ++h) {
     float* const u = u_ + h * kMixStride;
-    switch (mix_.form) {
+    switch (form_) {
       case MixForm::concat:
       case MixForm::concat_residual:
         copy(u, x.of(h));
@@ -117,7 +118,7 @@ void HeadNetwork::forward(int64_t n, const HeadsOfKeys& x, const HeadsOfKeys& B)
   }
   tile::product<false>(H_, padded(n), F_ + 1, {w2_, F_ + 1, 1}, hidden_, kMixStride, f_,
                        kMixStride);
-  for (int64_t h = 0; keeps_bias(mix_.form) && h < H_; ++h) {
+  for (int64_t h = 0; keeps_bias(form_) && h < H_; ++h) {
     float* const f = f_ + h * kMixStride;
     for (int64_t j = 0; j < n; j += simd::kWidth) {
       simd::store(f + j, simd::load(f + j) + simd::load(B.of(h) + j));

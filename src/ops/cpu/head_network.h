@@ -28,7 +28,7 @@ class HeadNetwork {
   /// Elements of gradients(), c1 and c2 included.
   static int64_t weights(int64_t H, int64_t F, int64_t I) { return F * (I + 1) + H * (F + 1); }
 
-  HeadNetwork(const HeadMix& mix, Pieces& pieces, bool backward);
+  HeadNetwork(const HeadMix& mix, MixForm form, Pieces& pieces, bool backward);
 
   /// The output of forward().
   HeadsOfKeys biases() const { return {f_, kMixStride}; }
@@ -43,7 +43,7 @@ class HeadNetwork {
   void backward(int64_t n, const HeadsOfKeys& x, const HeadsOfKeys& B);
   /// The gradients of the scores, null if they are 0, and of B in addition to dbiases().
   const float* of_scores(int64_t h) const {
-    return mix_.form == MixForm::bias_only ? nullptr : du_ + h * kMixStride;
+    return form_ == MixForm::bias_only ? nullptr : du_ + h * kMixStride;
   }
   const float* of_bias(int64_t h) const { return du_ + (I_ > H_ ? H_ + h : h) * kMixStride; }
   /// The sums so far: rows of w1, each followed by its c1, then rows of w2, each followed by its
@@ -59,6 +59,7 @@ class HeadNetwork {
   void hidden_layer(int64_t n);
 
   const HeadMix& mix_;
+  const MixForm form_;
   const int64_t H_ = mix_.w2.shape[0], F_ = mix_.hidden(), I_ = mix_.w1.shape[1];
   float *w1_, *w2_;  // (F, I + 1), (H, F + 1): with c1 and c2 as the last column
   // (I + 1, keys), (F + 1, keys): a layer's input, with a row of ones at the end; (H, keys)

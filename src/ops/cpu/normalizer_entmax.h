@@ -120,8 +120,8 @@ inline float solve_by_halving(const float* c, int64_t n, int64_t keys, float a) 
 
 class EntmaxRows final : public RowNormalizer {
  public:
-  explicit EntmaxRows(const Normalizer& n) : alphas_(n.alphas) {
-    set_alpha(static_cast<float>(n.form.alpha));
+  explicit EntmaxRows(const Attention& a) : alphas_(a.alphas) {
+    set_alpha(static_cast<float>(a.form.normalizer.alpha));
   }
 
   void set_head(int64_t h) override {
@@ -237,9 +237,7 @@ class EntmaxRows final : public RowNormalizer {
   float a_ = 0.5f;  // alpha - 1
 };
 
-inline EntmaxRows rows_of(Entmax, const Normalizer& normalizer, int64_t) {
-  return EntmaxRows(normalizer);
-}
+inline EntmaxRows rows_of(Entmax, const Attention& a) { return EntmaxRows(a); }
 
 }  // namespace row
 }  // namespace BAMTRAIN_ISA

@@ -48,7 +48,7 @@ class SoftmaxRows final : public RowNormalizer {
   }
 };
 
-inline SoftmaxRows rows_of(Softmax, const Normalizer&, int64_t) { return {}; }
+inline SoftmaxRows rows_of(Softmax, const Attention&) { return {}; }
 
 }  // namespace row
 }  // namespace BAMTRAIN_ISA

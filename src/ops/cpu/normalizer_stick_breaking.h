@@ -54,7 +54,7 @@ class StickBreakingRows final : public RowNormalizer {
   }
 };
 
-inline StickBreakingRows rows_of(StickBreaking, const Normalizer&, int64_t) { return {}; }
+inline StickBreakingRows rows_of(StickBreaking, const Attention&) { return {}; }
 
 }  // namespace row
 }  // namespace BAMTRAIN_ISA

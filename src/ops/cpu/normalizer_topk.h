@@ -105,9 +105,7 @@ class TopkRows final : public RowNormalizer {
   int64_t T_;
 };
 
-inline TopkRows rows_of(Topk, const Normalizer& normalizer, int64_t T) {
-  return {normalizer.form.keys, T};
-}
+inline TopkRows rows_of(Topk, const Attention& a) { return {a.form.normalizer.keys, a.k.shape[1]}; }
 
 }  // namespace row
 }  // namespace BAMTRAIN_ISA

@@ -371,7 +371,7 @@ class CudaBackend final : public Backend {
           },
           g.bias);
       g.mix.on_cuda(k);
-      const bool sticks = a.normalizer.form.kind == NormalizerKind::stick_breaking;
+      const bool sticks = a.form.normalizer.kind == NormalizerKind::stick_breaking;
       const int64_t carries =
           sticks ? kernels::attention_carries(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
       k.row_product = scratch(products + partial + carries);
@@ -479,16 +479,15 @@ class CudaBackend final : public Backend {
     in.q = rows<const A>(a.q);
     in.k = rows<const A>(a.k);
     in.v = rows<const A>(a.v);
-    in.scale = f32(a.scale.t);
-    in.scale_bias = a.scale.on_bias;
+    in.scale = f32(a.scale);
+    in.scale_bias = a.form.scale_bias;
     in.causal = a.causal();
     std::visit([&in](const auto& bias) { bias.on_cuda(in); }, a.bias);
-    a.mix.on_cuda(in);
+    if (a.mix) a.mix.on_cuda(in, *a.form.mix);
     in.first_key = i32(a.first_key);
     in.last_key = i32(a.last_key);
-    const NormalizerForm& form = a.normalizer.form;
-    in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
-                     form.keys};
+    const NormalizerForm& form = a.form.normalizer;
+    in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.alphas), form.keys};
     in.content = {f32(content_logits_), content_logits_.size(), f32(content_sums_),
                   content_sums_.size()};
     if (a.past() > 0) last_queries_.attach(in, a, stream());
@@ -571,7 +570,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
     floats = std::max(floats, decoding);
   }
   if (w.any(&AttentionForm::content) || w.mix_hidden() > 0) {
-    const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden());
+    const int columns = as_int(w.content_columns()), hidden = as_int(w.mix_hidden());
     const int keys = as_int(w.past + w.T);
     const int64_t logits = kernels::content_logits(B, keys, H) *
                            kernels::content_arrays(columns > 0 || hidden > 0, w.backward);

@@ -12,9 +12,9 @@ void ContextualBias::on_cuda(kernels::BiasInputs& in) const {
 }
 
 void ContextualBiasGradients::check_on_cuda(const WorkspaceShape& w) {
-  require_on_cuda(w.content_columns <= kernels::kMostPositions,
+  require_on_cuda(w.content_columns() <= kernels::kMostPositions,
                   "model.attention.prior (\"positions\" of cope)", "at most 1,024",
-                  w.content_columns);
+                  w.content_columns());
 }
 
 void ContextualBiasGradients::on_cuda(kernels::BiasOutputs& out) const {

@@ -60,7 +60,7 @@ void LastQueries::attach(kernels::AttentionInputs<A>& in, const Attention& a,
     in.fire.positions = positions;
   }
   if (in.scale != nullptr) {
-    check(kernels::copy_rows(strided(of_queries(scale_, a)), strided(a.scale.t), stream),
+    check(kernels::copy_rows(strided(of_queries(scale_, a)), strided(a.scale), stream),
           "attention_forward");
     in.scale = of_rows(scale_, a).ptr<float>();
   }
@@ -69,7 +69,7 @@ void LastQueries::attach(kernels::AttentionInputs<A>& in, const Attention& a,
 kernels::SavedRows LastQueries::saved(const Attention& a) const {
   kernels::SavedRows s;
   s.level = of_rows(by_row_, a).ptr<float>();
-  const NormalizerTraits traits = traits_of(a.normalizer.form.kind);
+  const NormalizerTraits traits = traits_of(a.form.normalizer.kind);
   if (traits.threshold) s.threshold = of_rows(threshold_, a).ptr<float>();
   if (traits.last) s.last = of_rows(last_, a).ptr<int32_t>();
   return s;

@@ -5,12 +5,12 @@ namespace bamtrain {
 
 using namespace cuda;
 
-void HeadMix::on_cuda(kernels::BiasInputs& in) const {
-  if (w1) in.mix = {f32(w1), f32(c1), f32(w2), f32(c2), as_int(hidden()), form};
+void HeadMix::on_cuda(kernels::BiasInputs& in, MixForm form) const {
+  in.mix = {f32(w1), f32(c1), f32(w2), f32(c2), as_int(hidden()), form};
 }
 
 void HeadMixGradients::on_cuda(kernels::BiasOutputs& out) const {
-  out.dmix = {f32(dw1), f32(dc1), f32(dw2), f32(dc2)};
+  out.dmix = {f32(w1), f32(c1), f32(w2), f32(c2)};
 }
 
 }  // namespace bamtrain

@@ -66,7 +66,7 @@ void ReferenceAttention::attention_backward(const AttentionGradients& g, Tensor 
   // Uses the saved values, including the rounding of `out`. Not for a mix or biases that read
   // queries and keys: their gradients are sums over rows of dz that sum to zero.
   const bool by_out =
-      a.normalizer.form.kind == NormalizerKind::softmax && !a.mix && !reads_content(a.bias);
+      a.form.normalizer.kind == NormalizerKind::softmax && !a.mix && !reads_content(a.bias);
   for_tensors(g, [](const char*, const Tensor& x) {
     if (x) clear(x);
   });
@@ -95,7 +95,7 @@ void ReferenceAttention::attention_backward(const AttentionGradients& g, Tensor 
         adjoint = reference_adjoint(a, h, z, w, dp);
       }
       if (g.dalpha) f64(g.dalpha)[at] = adjoint.dalpha;
-      const bool constant = z.size() == 1 && traits_of(a.normalizer.form.kind).constant_alone();
+      const bool constant = z.size() == 1 && traits_of(a.form.normalizer.kind).constant_alone();
       for (size_t j = 0; j < z.size(); ++j) {
         if (!constant) tape.seed(row.z[j], adjoint.dz[j]);
         double* dv = channels_of(g.dv, batch, row.first + static_cast<int64_t>(j), h / group);
@@ -107,9 +107,10 @@ void ReferenceAttention::attention_backward(const AttentionGradients& g, Tensor 
 }
 
 void ReferenceAttention::attention_entropy(Tensor entropy, const Attention& a) {
-  require(!a.scale.t, "logits without a scale");
+  require(!a.scale, "logits without a scale");
   Attention softmax = a;
-  softmax.normalizer = {};
+  softmax.form.normalizer = {};
+  softmax.alphas = {};
   for_rows(a, [&](const AttentionRow& row, const std::vector<double>& z, int64_t at) {
     f64(entropy)[at] = entropy_of(reference_weights(softmax, row.h, z));
   });

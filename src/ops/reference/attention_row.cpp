@@ -30,7 +30,7 @@ AttentionRow row_of_head(const Attention& a, int64_t batch, int64_t h, int64_t i
                       a.k.stride[1]};
   row.first = a.past() + i32(a.first_key)[token];
   row.last = a.past() + (a.last_key ? i32(a.last_key)[token] : i);
-  if (a.scale.t) row.t = element(tape, a.scale.t, at, g.dscale, at);
+  if (a.scale) row.t = element(tape, a.scale, at, g.dscale, at);
   row.s = row.by_key(
       [&](int64_t j) { return row.dot(row.q, row.key(j)) / a.content_divisor<double>(); });
   std::visit(
@@ -43,11 +43,11 @@ AttentionRow row_of_head(const Attention& a, int64_t batch, int64_t h, int64_t i
 }
 
 /// HeadMix: the biases of all heads that replace B at a key, from their scores x.
-Vars mixed(const HeadMix& mix, Tape* tape, const HeadMixGradients& g, const Vars& x,
+Vars mixed(const HeadMix& mix, MixForm form, Tape* tape, const HeadMixGradients& g, const Vars& x,
            const Vars& B) {
   const auto H = static_cast<int64_t>(x.size());
   Vars u, hidden, b;
-  switch (mix.form) {
+  switch (form) {
     case MixForm::concat:
     case MixForm::concat_residual:
       u = x;
@@ -66,12 +66,12 @@ Vars mixed(const HeadMix& mix, Tape* tape, const HeadMixGradients& g, const Vars
     return element(tape, c, row, dc, row) + dot(tape, array(tape, w, row * n, dw, row * n), in);
   };
   for (int64_t k = 0; k < mix.hidden(); ++k) {
-    const Var v = layer(mix.w1, mix.c1, g.dw1, g.dc1, k, u);
+    const Var v = layer(mix.w1, mix.c1, g.w1, g.c1, k, u);
     hidden.push_back(v.x > 0 ? v : 0.01 * v);
   }
   for (int64_t h = 0; h < H; ++h) {
-    const Var f = layer(mix.w2, mix.c2, g.dw2, g.dc2, h, hidden);
-    b.push_back(mix.form == MixForm::concat ? f : B[static_cast<size_t>(h)] + f);
+    const Var f = layer(mix.w2, mix.c2, g.w2, g.c2, h, hidden);
+    b.push_back(form == MixForm::concat ? f : B[static_cast<size_t>(h)] + f);
   }
   return b;
 }
@@ -91,14 +91,14 @@ std::vector<AttentionRow> reference_rows(const Attention& a, int64_t batch, int6
       x.push_back(row.s[n]);
       B.push_back(row.B[n]);
     }
-    const Vars b = mixed(a.mix, tape, g.mix, x, B);
+    const Vars b = mixed(a.mix, *a.form.mix, tape, g.mix, x, B);
     for (size_t h = 0; h < heads.size(); ++h) heads[h].b[n] = b[h];
   }
   for (AttentionRow& row : heads) {
     row.z = row.by_key([&](int64_t j) {
       const auto n = static_cast<size_t>(j - row.first);
       const Var &s = row.s[n], &b = row.b[n];
-      return a.scale.on_bias ? row.t * (s + b) : row.t * s + b;
+      return a.form.scale_bias ? row.t * (s + b) : row.t * s + b;
     });
   }
   return heads;

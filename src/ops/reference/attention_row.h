@@ -20,7 +20,7 @@ struct AttentionRow {
   autodiff::Array q, first_key;  // (D): of the row, and of the first key of k
   int64_t key_stride;
   int64_t first = 0, last = 0;
-  autodiff::Var t = 1;    // RowScale
+  autodiff::Var t = 1;    // the logit scale
   autodiff::Vars s = {};  // content_scale <q_i, k_j>
   autodiff::Vars B = {};  // the bias itself
   autodiff::Vars b = {};  // the mix of heads applied to s and B; B if there is no mix

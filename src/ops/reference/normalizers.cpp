@@ -18,9 +18,7 @@ struct Logits {
   const Doubles& z;
 
   int64_t keys() const { return static_cast<int64_t>(z.size()); }
-  double alpha() const {
-    return a.normalizer.alphas ? a.normalizer.alphas.ptr<double>()[h] : a.normalizer.form.alpha;
-  }
+  double alpha() const { return a.alphas ? a.alphas.ptr<double>()[h] : a.form.normalizer.alpha; }
 };
 
 /// Softmax over the keys with `kept` set, and its lse.
@@ -154,7 +152,7 @@ RowAdjoint adjoint_of(Entmax, const Logits& l, const RowWeights& w, const Double
 
 RowWeights weights_of(Topk, const Logits& l) {
   const Doubles& z = l.z;
-  const int64_t k = l.a.normalizer.form.keys.of(l.keys(), l.a.k.shape[1]);
+  const int64_t k = l.a.form.normalizer.keys.of(l.keys(), l.a.k.shape[1]);
   std::vector<size_t> order(z.size());
   std::iota(order.begin(), order.end(), size_t{0});
   // NaN first: it must reach the row.
@@ -206,13 +204,13 @@ RowAdjoint adjoint_of(StickBreaking, const Logits& l, const RowWeights& w, const
 
 RowWeights reference_weights(const Attention& a, int64_t h, const Doubles& z) {
   RowWeights w;
-  with_normalizer(a.normalizer.form.kind, [&]<class N>() { w = weights_of(N(), {a, h, z}); });
+  with_normalizer(a.form.normalizer.kind, [&]<class N>() { w = weights_of(N(), {a, h, z}); });
   return w;
 }
 
 RowAdjoint reference_adjoint(const Attention& a, int64_t h, const Doubles& z, const RowWeights& w,
                              const Doubles& dp) {
-  const NormalizerKind kind = a.normalizer.form.kind;
+  const NormalizerKind kind = a.form.normalizer.kind;
   if (z.size() == 1 && traits_of(kind).constant_alone()) return {{0}, 0};
   RowAdjoint r;
   with_normalizer(kind, [&]<class N>() { r = adjoint_of(N(), {a, h, z}, w, dp); });
