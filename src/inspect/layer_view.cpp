@@ -35,7 +35,7 @@ struct WeighedRow {
   std::vector<double> values(std::vector<float> AttentionValues::*member) const {
     if (member == &AttentionValues::scores) return values_of(row.s);
     if (member == &AttentionValues::prior) return values_of(row.B);
-    if (member == &AttentionValues::bias) return values_of(row.b);
+    if (member == &AttentionValues::bias) return values_of(row.added());
     if (member == &AttentionValues::logits) return values_of(row.z);
     return weights.p;
   }

@@ -81,9 +81,10 @@ Vars mixed(const HeadMix& mix, MixForm form, Tape* tape, const HeadMixGradients&
 std::vector<AttentionRow> reference_rows(const Attention& a, int64_t batch, int64_t i, Tape* tape,
                                          const AttentionGradients& g) {
   std::vector<AttentionRow> heads;
+  heads.reserve(static_cast<size_t>(a.q.shape[2]));
   for (int64_t h = 0; h < a.q.shape[2]; ++h) {
     heads.push_back(row_of_head(a, batch, h, i, tape, g));
-    heads.back().b = heads.back().B;
+    if (a.mix) heads.back().b.resize(heads.back().B.size());
   }
   for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
     Vars x, B;
@@ -97,7 +98,7 @@ std::vector<AttentionRow> reference_rows(const Attention& a, int64_t batch, int6
   for (AttentionRow& row : heads) {
     row.z = row.by_key([&](int64_t j) {
       const auto n = static_cast<size_t>(j - row.first);
-      const Var &s = row.s[n], &b = row.b[n];
+      const Var &s = row.s[n], &b = row.added()[n];
       return a.form.scale_bias ? row.t * (s + b) : row.t * s + b;
     });
   }

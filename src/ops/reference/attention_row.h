@@ -23,8 +23,11 @@ struct AttentionRow {
   autodiff::Var t = 1;    // the logit scale
   autodiff::Vars s = {};  // content_scale <q_i, k_j>
   autodiff::Vars B = {};  // the bias itself
-  autodiff::Vars b = {};  // the mix of heads applied to s and B; B if there is no mix
+  autodiff::Vars b = {};  // the mix of heads applied to s and B; empty: B
   autodiff::Vars z = {};  // t s + b, or t (s + b)
+
+  /// What is added to the scores.
+  const autodiff::Vars& added() const { return b.empty() ? B : b; }
 
   // --- what a bias reads
 
@@ -67,6 +70,7 @@ inline double* channels_of(const Tensor& x, int64_t b, int64_t t, int64_t h) {
 
 inline double dot(const double* x, const double* y, int64_t n) {
   double sum = 0;
+#pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += x[i] * y[i];
   return sum;
 }

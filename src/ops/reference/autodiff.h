@@ -52,6 +52,12 @@ class Tape {
     nodes_.push_back({0, edges_.size(), products_.size()});
     return {x, &nodes_.back().d, this};
   }
+  /// x of two arguments. Not inline, so that operations on constants are.
+  [[gnu::noinline]] Var operation(double x, const Var& a, double da, const Var& b, double db) {
+    argument(a, da);
+    argument(b, db);
+    return result(x);
+  }
 
   /// Adds d y to what backward() differentiates.
   static void seed(const Var& y, double d) {
@@ -101,47 +107,51 @@ class Tape {
 /// x with its derivatives with respect to a and b.
 inline Var operation(double x, const Var& a, double da, const Var& b = {}, double db = 0) {
   Tape* const tape = a.tape ? a.tape : b.tape;
-  if (tape == nullptr) return x;
-  tape->argument(a, da);
-  tape->argument(b, db);
-  return tape->result(x);
+  return tape ? tape->operation(x, a, da, b, db) : Var(x);
 }
 
 /// Whether a is the constant x.
 inline bool is_constant(const Var& a, double x) { return a.d == nullptr && a.x == x; }
 
-inline Var operator+(Var a, Var b) {
+inline Var operator+(const Var& a, const Var& b) {
   return is_constant(b, 0) ? a : operation(a.x + b.x, a, 1, b, 1);
 }
-inline Var operator-(Var a, Var b) { return operation(a.x - b.x, a, 1, b, -1); }
-inline Var operator-(Var a) { return operation(-a.x, a, -1); }
-inline Var operator*(Var a, Var b) {
+inline Var operator-(const Var& a, const Var& b) { return operation(a.x - b.x, a, 1, b, -1); }
+inline Var operator-(const Var& a) { return operation(-a.x, a, -1); }
+inline Var operator*(const Var& a, const Var& b) {
   return is_constant(a, 1) ? b : operation(a.x * b.x, a, b.x, b, a.x);
 }
-inline Var operator/(Var a, Var b) { return operation(a.x / b.x, a, 1 / b.x, b, -a.x / b.x / b.x); }
-inline Var exp(Var a) { return operation(std::exp(a.x), a, std::exp(a.x)); }
-inline Var log(Var a) { return operation(std::log(a.x), a, 1 / a.x); }
+inline Var operator/(const Var& a, const Var& b) {
+  return operation(a.x / b.x, a, 1 / b.x, b, -a.x / b.x / b.x);
+}
+inline Var exp(const Var& a) { return operation(std::exp(a.x), a, std::exp(a.x)); }
+inline Var log(const Var& a) { return operation(std::log(a.x), a, 1 / a.x); }
 /// log(1 + a).
-inline Var log1p(Var a) { return operation(std::log1p(a.x), a, 1 / (1 + a.x)); }
-inline Var tanh(Var a) {
+inline Var log1p(const Var& a) { return operation(std::log1p(a.x), a, 1 / (1 + a.x)); }
+inline Var tanh(const Var& a) {
   const double t = std::tanh(a.x);
   return operation(t, a, 1 - t * t);
 }
-inline Var erfc(Var a) {
+inline Var erfc(const Var& a) {
   return operation(std::erfc(a.x), a, -2 / std::sqrt(M_PI) * std::exp(-a.x * a.x));
 }
 /// The derivative at 0 is 0, between those of the two sides.
-inline Var abs(Var a) { return operation(std::abs(a.x), a, a.x > 0 ? 1 : a.x < 0 ? -1 : 0); }
+inline Var abs(const Var& a) { return operation(std::abs(a.x), a, a.x > 0 ? 1 : a.x < 0 ? -1 : 0); }
 /// a^b for a >= 0; 0^b is the constant 0.
-inline Var pow(Var a, Var b) { return a.x == 0 ? 0 : exp(b * log(a)); }
+inline Var pow(const Var& a, const Var& b) { return a.x == 0 ? 0 : exp(b * log(a)); }
 /// log(1 + exp(a)) and its derivative, with the larger exponential factored out.
-inline Var softplus(Var a) { return a.x > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
-inline Var sigmoid(Var a) { return a.x > 0 ? 1 / (1 + exp(-a)) : exp(a) / (1 + exp(a)); }
+inline Var softplus(const Var& a) { return a.x > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }
+inline Var sigmoid(const Var& a) { return a.x > 0 ? 1 / (1 + exp(-a)) : exp(a) / (1 + exp(a)); }
 
 /// The sum over c < n of x[c] y[c], one operation.
 inline Var dot(Tape* tape, int64_t n, const Array& x, const Array& y) {
   double sum = 0;
-  for (int64_t c = 0; c < n; ++c) sum += x.x[c * x.stride] * y.x[c * y.stride];
+  if (x.stride == 1 && y.stride == 1) {
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < n; ++c) sum += x.x[c] * y.x[c];
+  } else {
+    for (int64_t c = 0; c < n; ++c) sum += x.x[c * x.stride] * y.x[c * y.stride];
+  }
   if (tape == nullptr) return sum;
   tape->argument(x, y, n);
   return tape->result(sum);

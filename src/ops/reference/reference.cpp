@@ -10,6 +10,7 @@
 #include "core/ignore_index.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
+#include "ops/reference/attention_row.h"
 #include "ops/reference/autodiff.h"
 
 namespace bamtrain {
@@ -140,10 +141,10 @@ class ReferenceBackend final : public ReferenceAttention {
   void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
     const int64_t N = x.shape[0], I = x.shape[1], O = weight.shape[0];
     for (int64_t n = 0; n < N; ++n) {
+      const double* const row = f64(x) + n * I;
       for (int64_t o = 0; o < O; ++o) {
-        double sum = bias ? f64(bias)[o] : 0;
-        for (int64_t i = 0; i < I; ++i) sum += f64(x)[n * I + i] * f64(weight)[o * I + i];
-        f64(y)[n * y.stride[0] + o] = sum;
+        const double sum = dot(row, f64(weight) + o * I, I);
+        f64(y)[n * y.stride[0] + o] = bias ? f64(bias)[o] + sum : sum;
       }
     }
   }
