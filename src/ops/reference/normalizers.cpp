@@ -21,17 +21,23 @@ struct Logits {
   double alpha() const { return a.alphas ? a.alphas.ptr<double>()[h] : a.form.normalizer.alpha; }
 };
 
-/// Softmax over the keys with `kept` set, and its lse.
-RowWeights softmax_over(const Doubles& z, const std::vector<bool>& kept) {
+/// Softmax over the keys for which kept(j), and its lse.
+template <class Kept>
+RowWeights softmax_over(const Doubles& z, Kept&& kept) {
   RowWeights w;
   double m = -INFINITY, sum = 0;
   for (size_t j = 0; j < z.size(); ++j) {
-    if (kept[j]) m = std::isnan(z[j]) ? z[j] : std::max(m, z[j]);
+    if (kept(j)) m = std::isnan(z[j]) ? z[j] : std::max(m, z[j]);
   }
-  for (size_t j = 0; j < z.size(); ++j) sum += kept[j] ? std::exp(z[j] - m) : 0;
-  for (size_t j = 0; j < z.size(); ++j) w.p.push_back(kept[j] ? std::exp(z[j] - m) / sum : 0);
+  w.p.resize(z.size());
+  for (size_t j = 0; j < z.size(); ++j) {
+    if (!kept(j)) continue;
+    w.p[j] = std::exp(z[j] - m);
+    sum += w.p[j];
+    ++w.nonzero_keys;
+  }
+  for (double& p : w.p) p /= sum;
   w.level = m + std::log(sum);
-  w.nonzero_keys = std::count(kept.begin(), kept.end(), true);
   return w;
 }
 
@@ -57,7 +63,7 @@ double sigmoid(double z) {
 // --- softmax -------------------------------------------------------------------------------------
 
 RowWeights weights_of(Softmax, const Logits& l) {
-  return softmax_over(l.z, std::vector<bool>(l.z.size(), true));
+  return softmax_over(l.z, [](size_t) { return true; });
 }
 
 RowAdjoint adjoint_of(Softmax, const Logits&, const RowWeights& w, const Doubles& dp) {
@@ -161,7 +167,7 @@ RowWeights weights_of(Topk, const Logits& l) {
   });
   std::vector<bool> kept(z.size());
   for (int64_t n = 0; n < k; ++n) kept[order[static_cast<size_t>(n)]] = true;
-  RowWeights w = softmax_over(z, kept);
+  RowWeights w = softmax_over(z, [&kept](size_t j) { return kept[j]; });
   const auto last = static_cast<size_t>(k - 1);
   const bool cut = last + 1 < order.size() && z[order[last + 1]] == z[order[last]];
   w.last = static_cast<int64_t>(cut ? order[last] : z.size() - 1);
