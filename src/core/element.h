@@ -56,13 +56,15 @@ void for_elements(const Tensor& t, F&& f) {
     for (int64_t n = 0; n < size; ++n) f(n, n);
     return;
   }
-  for (int64_t n = 0; n < size; ++n) {
-    int64_t rest = n, offset = 0;
-    for (int d = t.rank - 1; d >= 0; --d) {
-      offset += rest % t.shape[static_cast<size_t>(d)] * t.stride[static_cast<size_t>(d)];
-      rest /= t.shape[static_cast<size_t>(d)];
+  const int inner = t.rank - 1;
+  const int64_t row = t.shape[inner];
+  for (int64_t n = 0; n < size; n += row) {
+    int64_t rest = n / row, offset = 0;
+    for (int d = inner - 1; d >= 0; --d) {
+      offset += rest % t.shape[d] * t.stride[d];
+      rest /= t.shape[d];
     }
-    f(offset, n);
+    for (int64_t k = 0; k < row; ++k) f(offset + k * t.stride[inner], n + k);
   }
 }
 

@@ -50,6 +50,7 @@ DenseRow::DenseRow(const AttentionCase& c, const Arrays& in, int64_t b, int64_t 
   const double *const keys = elements(in, "k"), *const table = elements(in, "table");
   const double *const numbers = elements(in, "numbers"), *const r = elements(in, "r");
   const double *const u = elements(in, "u"), *const w = elements(in, "w");
+  const double* const of_fire = in.count("psi") ? elements(in, "positions") : nullptr;
   const int64_t distances = c.causal ? c.T : 2 * c.T - 1;
   for (int64_t j = first; j <= last; ++j) {
     const double* const k = keys + ((b * c.T + j) * c.K + h / (c.H / c.K)) * c.D;
@@ -67,9 +68,8 @@ DenseRow::DenseRow(const AttentionCase& c, const Arrays& in, int64_t b, int64_t 
       bias += (q[d] + w[of_head]) * r[distance * c.H * c.D + of_head] / root;
       bias += u[of_head] * k[d] / root;
     }
-    if (in.count("psi")) {
-      const double position = elements(in, "positions")[b * c.T + std::max(i, j)];
-      bias = fire_bias(in, h, position, std::abs(i - j));
+    if (of_fire) {
+      bias = fire_bias(in, h, of_fire[b * c.T + std::max(i, j)], std::abs(i - j));
     }
     this->b.push_back(bias);
   }

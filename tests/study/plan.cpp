@@ -7,6 +7,7 @@
 
 #include "record/results.h"
 #include "study/fixture.h"
+#include "thinned.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
@@ -186,7 +187,7 @@ TEST_CASE("axes that make more runs than anyone trains are refused before any is
   ordered_json j = small_study(w), values = ordered_json::array();
   for (int i = 0; i < 5000; ++i) values.push_back(i);
   j["axes"][1]["values"] = values;
-  CHECK(plan(w, j).size() == 10000);
+  if (long_tests()) CHECK(plan(w, j).size() == 10000);  // half a minute
   values.push_back(5000);
   j["axes"][1]["values"] = values;
   check_refused(w, j, {"axes", "at most 10000 runs", "more, from the axis \"seed\" on"});
