@@ -30,10 +30,10 @@ if ! meson introspect "$BUILD" --targets | grep '"name": "ops_cuda"' >/dev/null;
   echo "test.sh: built without CUDA: kernels run in the emulator; programs with CUDA are not built"
 fi
 
-# As many at a time as there are processors, those of many minutes first (priority), those with
-# threads of their own (is_parallel: false) alone.
+# One more at a time than there are processors, since some wait for processes that they start. Those of
+# many minutes first (priority).
 status=0
-meson test -C "$BUILD" --no-rebuild --print-errorlogs || status=$?
+meson test -C "$BUILD" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) || status=$?
 
 # Catch2 closes with "All tests passed (A assertions in N test cases)" or with
 # "test cases: N | P passed | F failed". A program that ends otherwise (a crash, a time limit)
