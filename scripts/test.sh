@@ -8,7 +8,7 @@
 # arguments go to Meson, e.g. -Dmpi=disabled; BUILD names the build folder. In a new build folder, kernels
 # are compiled for the GPUs that are here, or to intermediate code alone, which is what runs where there is
 # none; with --long for every GPU of a default build, since ptxas refuses what spills registers on one of
-# them.
+# them. An existing folder keeps its GPUs, after --long too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export BUILD=${BUILD:-build}
@@ -26,12 +26,14 @@ elif [ ! -f "$BUILD/build.ninja" ]; then
   options+=("-Dgpu_architectures=${gpus:-80-virtual}")
 fi
 scripts/build.sh "${options[@]}" "$@"
-if ! meson introspect "$BUILD" --targets | grep '"name": "ops_cuda"' >/dev/null; then
-  echo "test.sh: built without CUDA: kernels run in the emulator; programs with CUDA are not built"
+targets=$(meson introspect "$BUILD" --targets)
+if [[ $targets != *'"name": "ops_cuda"'* ]]; then
+  echo "test.sh: $BUILD has CUDA disabled, or nvcc was not found: the CUDA backend is not tested" \
+    "(-Dcuda=enabled asks for it)"
 fi
 
-# One more at a time than there are processors, since some wait for processes that they start. Those of
-# many minutes first (priority).
+# One more at a time than there are processors, since some wait for processes that they start. Long ones
+# begin first (priority), and some run alone (is_parallel: false).
 status=0
 meson test -C "$BUILD" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) || status=$?
 

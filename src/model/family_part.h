@@ -34,7 +34,7 @@ class LayersOfFamily {
   int64_t parts_ = 0;
 };
 
-/// The part of family F: which layers have it, and their parameters.
+/// Base of the part of prior family F: its layers and their parameters.
 template <class F>
 class FamilyPart : public MechanismPart {
  public:
@@ -68,7 +68,7 @@ class FamilyPart : public MechanismPart {
   Tensor master_weights_;  // of the last refresh
 };
 
-/// A FamilyPart; null if no layer has it.
+/// Makes the part of a family; null if no layer uses the family.
 template <class Part>
 std::unique_ptr<MechanismPart> make_family_part(const PartSource& from) {
   LayersOfFamily layers(from, Family(typename Part::Hooks()).index());

@@ -135,7 +135,7 @@ void Mechanisms::shift_cache(int64_t layer, int64_t from, int64_t count) {
 }
 
 Rotation Mechanisms::rotation(int64_t layer) const {
-  Rotation found;
+  Rotation found;  // a layer has one prior
   for_parts(layer, [&](const MechanismPart& part) {
     if (const Rotation own = part.rotation(layer); own.cosine) found = own;
   });

@@ -47,7 +47,7 @@ class Mechanisms {
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a, const Tensor& gates,
                 const Tensor& positions, const Tensor& dgates, const Tensor& gradients);
 
-  /// Elements of the largest parameter of any mechanism in a layer.
+  /// Elements of the largest parameter that operations read as doubles (HostScratch).
   int64_t largest_parameter() const;
   /// The forms of the layers' attention.
   const std::vector<AttentionForm>& forms() const { return forms_; }

@@ -67,8 +67,8 @@ struct HeadMixGradients : MixTensors<true> {
 /// writes have fewer rows than k. Row i is token past() + i. Only forward passes accept a past; no
 /// backward pass follows, so of AttentionSaved they need to write only `level`.
 struct Attention {
-  // Read: normalizer, content_scale, scale_bias if there is a scale, mix if there is one. What else
-  // there is follows from the tensors.
+  // Calls read normalizer, content_scale, and with a scale or a mix scale_bias or mix. The tensors
+  // determine the rest.
   AttentionForm form;
   Tensor q;     // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;  // (B, past + T, K, D) A, likewise

@@ -20,7 +20,7 @@ struct WorkspaceShape {
   int64_t hidden = 0;            // columns of the activation's input: F, or 2 F if gated
   int64_t V = 0;                 // rows of the largest embedding table, of tokens or positions
   int64_t head_bias = 0;         // elements of the head's bias; 0: no bias
-  int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
+  int64_t mechanism_values = 0;  // elements of the largest parameter that is read as doubles
   int64_t gates = 0;             // columns of gates in the product of q, k and v
   std::vector<AttentionForm> attention = {};  // of the layers
   bool bidirectional = false;                 // whether Attention::last_key is set

@@ -53,22 +53,8 @@ std::string slug_of(const std::string& text) {
 /// One value of each axis.
 using Combination = std::vector<const StudyAxis::Value*>;
 
-void check_count(const Study& study) {
-  int64_t runs = 1;
-  for (const StudyAxis& axis : study.axes) {
-    const int64_t values = std::ssize(axis.values);
-    if (values <= kMostRuns / runs) {
-      runs *= values;
-      continue;
-    }
-    throw Error(
-        ExitCode::config, study.file + ": axes", "at most " + std::to_string(kMostRuns) + " runs",
-        "more, from the axis \"" + axis.name + "\" on", "leave values out, or write two studies");
-  }
-}
-
 std::vector<Combination> combinations(const Study& study) {
-  check_count(study);
+  check_run_count(study);
   // Rows vary slowest and repeats fastest, whatever the file's order.
   std::vector<Combination> all = {Combination(study.axes.size(), nullptr)};
   for (const AxisUse use : {AxisUse::rows, AxisUse::choose, AxisUse::repeat}) {
@@ -277,6 +263,20 @@ std::string diverged_file(const Study& study, const StudyRun& run) {
 }
 
 }  // namespace
+
+void check_run_count(const Study& study) {
+  int64_t runs = 1;
+  for (const StudyAxis& axis : study.axes) {
+    const int64_t values = std::ssize(axis.values);
+    if (values <= kMostRuns / runs) {
+      runs *= values;
+      continue;
+    }
+    throw Error(
+        ExitCode::config, study.file + ": axes", "at most " + std::to_string(kMostRuns) + " runs",
+        "more, from the axis \"" + axis.name + "\" on", "leave values out, or write two studies");
+  }
+}
 
 std::vector<StudyRun> runs_of(const Study& study) {
   const ConfigDocument base = base_of(study);

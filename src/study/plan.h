@@ -28,6 +28,8 @@ struct StudyRun {
 
 /// The maximum number of runs in a study.
 inline constexpr int64_t kMostRuns = 10'000;
+/// Throws Error (ExitCode::config) if a study has more.
+void check_run_count(const Study& study);
 
 /// All combinations of the axes' values, rows before choices before repeats. A run that exists in a
 /// folder of take_over with the same configuration stays there. Each such folder is used by one

@@ -32,12 +32,14 @@ void check_differences(const ModelConfig& config, const Batch& batch, int64_t en
       CHECK(largest == 0);
       continue;
     }
-    // Gates' weights are as large as q's: of those some.
-    constexpr int64_t kSmall = 48, kOfLarge = 12;
+    // Of matrices that multiply activations or sinusoids, (H, C) or (H D, C), two of each row.
+    constexpr int64_t kOfRow = 2, kLarge = 200;
     const bool own = p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
-    const bool all = own && (p.size <= kSmall || long_tests());
-    const Rng pick(7, p.name);
-    const int64_t some = std::min(own ? kOfLarge : entries, p.size);
+    const bool sampled = own && (p.gate || p.size > kLarge) && !long_tests();
+    const bool all = own && !sampled;
+    const Rng pick(7, sampled ? describe(config) + p.name : p.name);
+    const int64_t columns = p.size / p.shape[0];
+    const int64_t some = sampled ? kOfRow * p.shape[0] : std::min(entries, p.size);
     for (int64_t e = 0; e < (all ? p.size : some); ++e) {
       // The first entry has the largest gradient, since tokens that do not occur have none.
       int64_t i = e;
@@ -45,6 +47,10 @@ void check_differences(const ModelConfig& config, const Batch& batch, int64_t en
         i = std::max_element(g.begin(), g.end(),
                              [](double a, double b) { return std::abs(a) < std::abs(b); }) -
             g.begin();
+      } else if (sampled) {
+        i = e % p.shape[0] * columns +
+            static_cast<int64_t>(
+                pick.below(static_cast<uint64_t>(e), static_cast<uint64_t>(columns)));
       } else if (!all) {
         i = static_cast<int64_t>(pick.below(static_cast<uint64_t>(e), g.size()));
       }

@@ -5,8 +5,8 @@
 
 namespace bamtrain::testing {
 
-/// Checks up to `entries` elements of every parameter; of priors and scales all elements, or some
-/// of large ones, which long tests check whole.
+/// Checks up to `entries` elements of every parameter; all elements of priors and scales, but of
+/// their large matrices two a row (long tests: all).
 ///
 /// With h = 1e-5, a loss of about 4 has a rounding error of u 4 / h = 5e-11 and a truncation error
 /// of h^2 f''' / 6 = 2e-11 f'''. Both are below 1e-6 of a tensor's largest gradient, or 2e-9 if the

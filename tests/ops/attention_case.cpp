@@ -373,8 +373,8 @@ Arrays gradients_of(const AttentionGradients& g, const AttentionCase& c) {
 }  // namespace
 
 namespace {
-/// The mix network's inputs at every (i, j) of each sequence, concatenated. Of long sequences some
-/// rows: kinks matter to derivatives alone, which are taken of short ones.
+/// The mix network's inputs at every (i, j) of each sequence, concatenated. From T 800 on of some
+/// rows: kinks matter to derivatives, which are compared at shorter lengths.
 std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
   const bool scores = *c.mix != MixForm::bias_only, sums = *c.mix == MixForm::add_residual;
   std::vector<double> all;
@@ -397,7 +397,7 @@ std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
 
 /// Chooses c1 so that the kinks of the hidden units are far from all logits of the case. At a kink,
 /// rounding decides which slope is right, and no difference quotient has either. q and k are bf16
-/// values. Returns the largest number that a layer of the network reads.
+/// values. Returns the largest number that a layer of the network reads in network_inputs().
 double add_mix(Arrays& in, const AttentionCase& c) {
   const int64_t I = mix_inputs(*c.mix, c.H), F = c.hidden;
   const double first = 1 / std::sqrt(static_cast<double>(I));

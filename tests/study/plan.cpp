@@ -7,7 +7,6 @@
 
 #include "record/results.h"
 #include "study/fixture.h"
-#include "thinned.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
@@ -185,12 +184,14 @@ TEST_CASE("axes that make more runs than anyone trains are refused before any is
   const Workplace w;
   write_base(w);
   ordered_json j = small_study(w), values = ordered_json::array();
-  for (int i = 0; i < 5000; ++i) values.push_back(i);
-  j["axes"][1]["values"] = values;
-  if (long_tests()) CHECK(plan(w, j).size() == 10000);  // half a minute
-  values.push_back(5000);
+  for (int i = 0; i <= 5000; ++i) values.push_back(i);
   j["axes"][1]["values"] = values;
   check_refused(w, j, {"axes", "at most 10000 runs", "more, from the axis \"seed\" on"});
+  Study most;
+  most.axes.resize(2);
+  most.axes[0].values.resize(2);
+  most.axes[1].values.resize(5000);
+  CHECK_NOTHROW(check_run_count(most));
 }
 
 TEST_CASE("keys of a study are no options of a command line") {

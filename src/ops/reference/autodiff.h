@@ -52,7 +52,7 @@ class Tape {
     nodes_.push_back({0, edges_.size(), products_.size()});
     return {x, &nodes_.back().d, this};
   }
-  /// x of two arguments. Not inline, so that operations on constants are.
+  /// x of two arguments. Out of line, so that the path of constants stays small enough to inline.
   [[gnu::noinline]] Var operation(double x, const Var& a, double da, const Var& b, double db) {
     argument(a, da);
     argument(b, db);

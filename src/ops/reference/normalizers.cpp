@@ -36,7 +36,9 @@ RowWeights softmax_over(const Doubles& z, Kept&& kept) {
     sum += w.p[j];
     ++w.nonzero_keys;
   }
-  for (double& p : w.p) p /= sum;
+  for (size_t j = 0; j < z.size(); ++j) {
+    if (kept(j)) w.p[j] /= sum;  // NaN does not reach other keys
+  }
   w.level = m + std::log(sum);
   return w;
 }
