@@ -218,9 +218,6 @@ void add_bias(Arrays& in, const AttentionCase& c) {
   std::visit([&](auto& bias) { bias.plan(attention_shape(c), Dtype::f32, add); }, any);
 }
 
-}  // namespace
-
-namespace {
 /// (B, T): the start of each token's document. Every token of padding is a document.
 std::vector<int64_t> documents_of(const AttentionCase& c) {
   const Rng rng(31, describe(c)), lengths(32, describe(c));
@@ -370,9 +367,6 @@ Arrays gradients_of(const AttentionGradients& g, const AttentionCase& c) {
   });
   return out;
 }
-}  // namespace
-
-namespace {
 /// The mix network's inputs at every (i, j) of each sequence, concatenated. From T 800 on of some
 /// rows: kinks matter to derivatives, which are compared at shorter lengths.
 std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {

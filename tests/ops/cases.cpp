@@ -24,10 +24,6 @@ Values index_values(int64_t n, int64_t below, const std::string& stream) {
   return v;
 }
 
-}  // namespace
-
-namespace {
-
 /// v (N, O) followed by `gap` columns of NaN, which nothing may read.
 Values with_gap(const Values& v, int64_t gap) {
   const int64_t N = v.shape.at(0), O = v.shape.at(1);
