@@ -367,6 +367,7 @@ Arrays gradients_of(const AttentionGradients& g, const AttentionCase& c) {
   });
   return out;
 }
+
 /// The mix network's inputs at every (i, j) of each sequence, concatenated. From T 800 on of some
 /// rows: kinks matter to derivatives, which are compared at shorter lengths.
 std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
