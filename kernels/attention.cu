@@ -33,7 +33,7 @@ int heads_at_hand(const AttentionInputs<bf16>& a) {
 /// run.operator()<the form>(): of softmax one of the forms of the list, unless `any`.
 template <class Run>
 LaunchStatus with_form(const AttentionInputs<bf16>& a, bool any, const Run& run) {
-  if (!any && traits_of(a.normalizer.kind).fused) return with_softmax_form(a, run);
+  if (!any && a.normalizer.kind == NormalizerKind::softmax) return with_softmax_form(a, run);
   return a.formed.b != nullptr ? run.template operator()<AnyFormed>()
                                : run.template operator()<AnyForm>();
 }

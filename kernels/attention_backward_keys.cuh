@@ -4,28 +4,13 @@
 // are operands as they are. Stick-breaking, whose weights follow from each other along a row, has
 // attention_backward_keys_sticks.cuh.
 
-#include "attention_rows.cuh"
+#include "attention_backward.cuh"
 
 namespace bamtrain::kernels {
 
 /// Queries per tile here: registers hold dk and dv of 16 keys beside two tiles of logits.
 template <int D>
 constexpr int kBackwardQueries = D > 96 ? 16 : 32;
-
-/// The queries from here on see none of the keys of the tile at j0.
-BAMTRAIN_DEVICE int end_of_queries(const int32_t* first_key, int j0, int T) {
-  // first_key never falls: the first row whose first key lies past the tile.
-  int low = j0, high = T;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (first_key[middle] > j0 + kTile - 1) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
 
 /// What queries have of weights and dz, in shared memory; of two neighbours it is read at once. See
 /// LineWeights, QueryRows, BackwardSaved.
@@ -40,10 +25,9 @@ struct QueryNumbers {
 struct alignas(16) MoreQueryNumbers {
   LineWeights weights;
   float of_weights;  // what they are multiplied by
-  float u, of_bias;  // of_bias: u times the slope of `weights`
+  float of_bias;     // u times the slope of `weights`
   int first;
   int one;  // key alone has weight: constant_weights
-  int unused[3];
 };
 
 /// Floats from one row of db in shared memory to the next. Odd: threads whose diagonals begin in
@@ -73,7 +57,7 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
                                 int h, int i, float root, double origin) {
   x.by[at] = x.offset[at] = x.centre[at] = x.number[at] = 0;
   x.t[at] = 1;
-  more = {{}, 0.0f, 1.0f, 1.0f, i + 1, 0, {}};
+  more = {{}, 0.0f, 1.0f, i + 1, 0};
   if (i >= a.T) return;
   const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
   const float t = Form::scales(a) ? a.scale[row] : 1.0f;
@@ -92,8 +76,7 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
   x.offset[at] = line.offset;
   x.centre[at] = saved.centre[row];
   if (!Form::kUnscaled) x.t[at] = t;
-  if (Form::scales_bias(a)) more.u = t;
-  more.of_bias = more.u * line.slope;
+  more.of_bias = Form::scales_bias(a) ? t * line.slope : line.slope;
   if (Form::bias(a) == BiasSource::formula) {
     x.number[at] = static_cast<float>(a.numbers[row] - origin);
   }
@@ -244,25 +227,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
           multiply_transposed<D>(dz_tile, row, outputs + stage * kTileBytes<D, Q>, step, l);
         }
         Tile &z = p_tile[0], &dz = dz_tile[0];
-        float t[Q / 8][2];  // of the queries
+        float t[Q / 8][2], u[Q / 8][2];  // of the queries
         BAMTRAIN_UNROLL
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
-          for (int c = 0; c < 2; ++c) t[n][c] = Form::kUnscaled ? 1.0f : numbers.t[l.column(n, c)];
+          for (int c = 0; c < 2; ++c) {
+            t[n][c] = Form::kUnscaled ? 1.0f : numbers.t[l.column(n, c)];
+            u[n][c] = Form::kUnscaledBias || !Form::scales_bias(a) ? 1.0f : t[n][c];
+          }
         }
         for_elements([&](int n, int e, int, int query) {
           const float by = Form::kOnline ? kLog2e * root * t[n][e % 2] : numbers.by[query];
           z[n][e] = fmaf(by, z[n][e], numbers.offset[query]);
         });
-        const auto u_of = [&](int n, int e, int query) {
-          if (Form::kUnscaledBias) return 1.0f;
-          if (Form::kOnline) return Form::scales_bias(a) ? t[n][e % 2] : 1.0f;
-          return more_numbers[query].u;
-        };
         const auto add_bias = [&](const auto& bias) {
           for_elements([&](int n, int e, int own, int query) {
-            const float by =
-                Form::kOnline ? kLog2e * u_of(n, e, query) : more_numbers[query].of_bias;
+            const float by = Form::kOnline ? kLog2e * u[n][e % 2] : more_numbers[query].of_bias;
             z[n][e] = fmaf(by, bias(n, e, own, query), z[n][e]);
           });
         };
@@ -340,7 +320,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         }
         if (table) {
           for_elements([&](int n, int e, int own, int query) {
-            db[own * kDbRow<D> + query] = u_of(n, e, query) * dz[n][e];
+            db[own * kDbRow<D> + query] = u[n][e % 2] * dz[n][e];
           });
         }
         if (formula) {
@@ -348,7 +328,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
             for_elements([&](int n, int e, int own, int query) {
               const float slope = Of::template of_key<DeviceMath>(
                   numbers.number[query], key[e / 2], distance_of(i0 + query - j0 - own));
-              dkey_number[e / 2] += u_of(n, e, query) * dz[n][e] * slope;
+              dkey_number[e / 2] += u[n][e % 2] * dz[n][e] * slope;
             });
           });
         }

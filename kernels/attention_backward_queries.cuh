@@ -1,31 +1,14 @@
 #pragma once
-// Attention, backward: what belongs to a query: dq, dt, and of its bias. Kernels in this order:
-//
-//   attention_backward_queries  one block per 64 or 128 queries of one head; partial sums of db
-//   over
-//                               fire's segments
-//   attention_backward_keys     dk and dv, and partial sums of db over diagonals
-//   attention_backward_table    the partial sums, in order, to dtable;
-//   attention_backward_fire     to dfire
-//
-// Logits are computed twice, seven products in all instead of five; in return every output has one
-// block that owns it and no sum needs atomics. dz_ij = u_ij (<dO_i, v_j> - D_i). Of softmax and
-// topk D = <dO, out>; of entmax it follows from sums over a row, for which a block walks its tiles
-// of keys once more. Stick-breaking walks for what it carries from tile to tile. Rows that see one
-// key have dz = 0 exactly.
+// Attention, backward: what belongs to a query. Of softmax and topk D = <dO, out>; of entmax it
+// follows from sums over a row, for which a block walks its tiles of keys once more. Stick-breaking
+// walks for what it carries from tile to tile. One kernel, past 400 lines.
 
+#include "attention_backward.cuh"
+#include "attention_numbers.cuh"
 #include "attention_sticks.cuh"
 #include "attention_stream.cuh"
 
 namespace bamtrain::kernels {
-
-/// What attention_backward_queries writes beside dq.
-struct RowGradients {
-  float* scale;              // (B, H, T), with a scale
-  float* numbers;            // (B, H, T), with numbers: the queries' part
-  float *fire_u, *fire_psi;  // (B, H, T) each, with fire
-  float* fire_partial;       // (B, H, tiles of queries, kFirePartial), with fire
-};
 
 /// Keys per tile: of softmax as many as leave registers for dq beside two tiles of logits.
 template <class Form>
@@ -42,7 +25,7 @@ struct BackwardFloats {
   // What rows have is in registers where these suffice.
   static constexpr bool kRowsInRegisters = Form::kOnline && !Form::kFire && !Form::kFormula;
   static constexpr int kNumbers = kSlices;  // of QueryRows
-  static constexpr int kOfRows = kNumbers + kQueries;
+  static constexpr int kOfRows = kNumbers + (Form::kFormula ? kQueries : 0);
   // The thread's sums for its rows: of dz b; of stick-breaking, which takes no scale, p dP of the
   // keys before; and dn. Here for the registers.
   static constexpr int kOfThreads =
@@ -66,25 +49,8 @@ constexpr size_t attention_backward_queries_shared(bool fire) {
 
 /// Blocks on a multiprocessor.
 template <int D, class Form>
-constexpr int kQueriesBlocks = Form::kOnline && !Form::kFire && (D == 96 || D <= 16) ? 3 : 2;
-
-/// The part of <dO, out> that the lane's columns of row r have, of a row inside.
-template <int D, class Block>
-BAMTRAIN_DEVICE float row_product_of_lane(const BackwardSaved& saved, const Block& own, int r,
-                                          const Lane& l) {
-  const auto* const out =
-      reinterpret_cast<const uint32_t*>(row_of(saved.out, own.b, own.rows[r], own.h));
-  const auto* const dout =
-      reinterpret_cast<const uint32_t*>(row_of(saved.dout, own.b, own.rows[r], own.h));
-  float sum = 0;
-  BAMTRAIN_UNROLL
-  for (int n = 0; n < D / 8; ++n) {
-    const uint32_t x = out[4 * n + l.pair], y = dout[4 * n + l.pair];
-    sum += device::low_bf16(x) * device::low_bf16(y);
-    sum += device::high_bf16(x) * device::high_bf16(y);
-  }
-  return sum;
-}
+constexpr int kQueriesBlocks =
+    Form::kOnline && !Form::kFire && !Form::kFormula && (D == 96 || D <= 16) ? 3 : 2;
 
 /// dq (B, T, H, D), `to_rows`, dalpha (B, H, T) where it is, and saved.centre, .factor and .carries
 /// are written, of the heads of all sequences from first_head on. Formed: of the queries whose

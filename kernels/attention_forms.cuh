@@ -92,7 +92,7 @@ device::LaunchStatus with_softmax_form(const AttentionInputs<bf16>& a, const Run
   if (a.formed.b != nullptr) return run.template operator()<SoftmaxForm<formed, ScaleMode::rows>>();
   if (a.fire.psi != nullptr) return run.template operator()<SoftmaxForm<fire, ScaleMode::rows>>();
   if (a.numbers != nullptr) {
-    device::LaunchStatus status;
+    device::LaunchStatus status = device::refused("attention: no such formula");
     with_type(Formulas(), static_cast<int>(a.formula), [&]<class Of>() {
       status = run.template operator()<SoftmaxForm<formula, ScaleMode::rows, Of>>();
     });

@@ -19,7 +19,7 @@ template <int D, class Form>
 constexpr size_t attention_forward_shared() {
   using Stream = ForwardStream<D, Form>;
   return kTileBytes<D, kQueryTile<D>> + 2 * Stream::kBuffers * Stream::kBytes +
-         sizeof(float) * (Stream::kSlicesFloats + kQueryTile<D>);
+         sizeof(float) * (Stream::kSlicesFloats + (Form::kFormula ? kQueryTile<D> : 0));
 }
 
 /// Blocks on a multiprocessor, here and in the backward kernels: the most that registers allow

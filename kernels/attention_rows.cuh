@@ -1,10 +1,10 @@
 #pragma once
-// The rows of queries that a block of the attention kernels owns, their logits, and the tiles of
-// keys that stream past them. Logits are formed by the same code everywhere, with every rounding
-// written down, so that each kernel finds the same.
+// The rows of queries that a block of the attention kernels owns, and their logits. Those of
+// AnyForm are formed alike in every kernel, with every rounding written down, so that each finds
+// the same.
 //
-// A warp has one or two groups of 16 rows, and half or all of a tile of 64 keys, which is what a
-// bit of SavedRows::live is about.
+// A warp has one or two groups of 16 rows by 32 keys at a time, half of a tile of 64, which is what
+// a bit of SavedRows::live is about.
 
 #include "attention.cuh"
 #include "attention_fire.cuh"
@@ -368,75 +368,5 @@ BAMTRAIN_DEVICE void multiply_part(GroupsOfLogits<M>& c, SharedAddress a, Shared
     multiply_transposed<D>(c, rows, x, step, l);
   }
 }
-
-/// What the weights and dz of a block's rows need, in shared memory while products are formed, for
-/// the registers: LineWeights, and D. The four lanes of a row alone touch what is of it.
-class NumbersOfRows {
- public:
-  static constexpr int kFloats = 5;  // of a row
-
-  /// `memory`: aligned to 16 bytes.
-  BAMTRAIN_DEVICE NumbersOfRows(float* memory, int rows)
-      : fours_(reinterpret_cast<Four*>(memory)), thirds_(memory + 4 * rows) {}
-
-  BAMTRAIN_DEVICE void set(int row, const LineWeights& w, float centre) const {
-    fours_[row] = {w.slope, w.offset, w.threshold, centre};
-    thirds_[row] = w.third;
-  }
-  BAMTRAIN_DEVICE void set_line(int row, const WeightLine& line) const {
-    fours_[row].slope = line.slope;
-    fours_[row].offset = line.offset;
-  }
-  /// That of weights(), of what set_line() writes alone.
-  BAMTRAIN_DEVICE WeightLine line(int row, bool takes_logits) const {
-    LineWeights w;
-    w.slope = fours_[row].slope;
-    w.offset = fours_[row].offset;
-    return w.line(takes_logits);
-  }
-  BAMTRAIN_DEVICE LineWeights weights(int row) const {
-    LineWeights w;
-    w.slope = fours_[row].slope;
-    w.offset = fours_[row].offset;
-    w.threshold = fours_[row].threshold;
-    w.third = thirds_[row];
-    return w;
-  }
-  /// D.
-  BAMTRAIN_DEVICE float& centre(int row) const { return fours_[row].centre; }
-
- private:
-  struct alignas(16) Four {
-    float slope, offset, threshold, centre;
-  };
-  Four* fours_;
-  float* thirds_;
-};
-
-/// Logits of topk with the threshold that have no weight become minus infinity, in row r's part of
-/// the keys at j0.
-template <class Block, int M>
-BAMTRAIN_DEVICE void drop_ties(GroupsOfLogits<M>& z, const LineWeights& weights, const Block& own,
-                               int r, int j0, const Lane& l) {
-  if (!weights.cuts_ties(own.rows[r], j0 + kPart - 1)) return;
-  own.for_row(r, [&](int n, int e) {
-    if (weights.drops_tie(z[r / 2][n][e], j0 + l.column(n, e))) z[r / 2][n][e] = kMinusInfinity;
-  });
-}
-
-/// What the backward kernels read and leave to each other.
-struct BackwardSaved {
-  Rows<const bf16> out, dout;
-  SavedRows rows;
-  float *centre, *factor;  // (B, H, T) each: D, and what weights are multiplied by
-  float* third;            // (B, H, T): of RowWeights
-  float* carries;          // (heads in flight, parts of keys, T, 2): `broken` and `before` of a row
-
-  /// Of a row of the n-th head in flight and the keys from j0 on.
-  BAMTRAIN_DEVICE float* carry(const AttentionInputs<bf16>& a, int n, int j0, int row) const {
-    const int parts = (a.T + kTile - 1) / kTile * kParts;
-    return carries + ((static_cast<int64_t>(n) * parts + j0 / kPart) * a.T + row) * 2;
-  }
-};
 
 }  // namespace bamtrain::kernels

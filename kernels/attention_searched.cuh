@@ -4,6 +4,7 @@
 // output. Tiles in which a pass finds nothing that matters are not visited again: where attention
 // is sparse, passes are short. A warp whose rows have all they seek waits for the others.
 
+#include "attention_numbers.cuh"
 #include "attention_sticks.cuh"
 #include "attention_stream.cuh"
 

@@ -86,7 +86,7 @@ def ptxas(unit, nvcc, logs):
 def softmax_form(match):
     """table, both; of a formula its name."""
     bias = BIAS_SOURCES[int(match[1])]
-    return (f"{FORMULAS[match[3]] if bias == 'formula' else bias}, "
+    return (f"{FORMULAS.get(match[3], match[3]) if bias == 'formula' else bias}, "
             f"{SCALE_MODES[int(match[2])]}")
 
 
@@ -181,7 +181,7 @@ def softmax_shared(name, D, bias):
     Q = 16 if D > 96 else 32  # kBackwardQueries
     if name == "attention_backward_keys":  # K and V, two stages of Q and dO; rows, slice, db
         biases = 128 + (64 * (Q + 3) if bias == "table" else 0)
-        return (2 * tile + 4 * tile_bytes(D, Q) + Q * (20 + 48 + 16) +
+        return (2 * tile + 4 * tile_bytes(D, Q) + Q * (20 + 32 + 16) +
                 (4 * biases if bias in ("table", "fire") else 0))
     keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kQueriesKeys
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kSlicesFloats

@@ -22,9 +22,10 @@ void compare_mutant(const AttentionCase& c, const AttentionValues& x, const Atte
 
 }  // namespace
 
-TEST_CASE("fused attention kernels of one head dimension agree with the plain ones in every form") {
+TEST_CASE(
+    "softmax's attention kernels of one head dimension agree with the plain ones in every form") {
   for (const AttentionForm& form : kEveryForm) {
-    if (reads_content(bias_of(form.bias))) continue;  // not in the fused kernels
+    if (reads_content(bias_of(form.bias))) continue;  // kernels of its own
     for (const AttentionCase& c :
          {AttentionCase{2, 130, 2, 1}, AttentionCase{1, 161, 2, 1, true, 33}}) {
       INFO(text_of(c, 16, form));
@@ -33,7 +34,7 @@ TEST_CASE("fused attention kernels of one head dimension agree with the plain on
       const Results fused = attention_on_engine<DeviceBf16>(Kernels::fused, c, 16, x, form);
       for (const auto& [name, p] : plain) {
         INFO(name);
-        // Both round out and gradients to bf16; the fused kernels also round p and dz.
+        // Both round out and gradients to bf16; softmax's kernels also round p and dz.
         CHECK(relative_error(fused.at(name), p) <
               (name == "lse" ? 1e-6 : 3 * kRoundoff<DeviceBf16>));
       }

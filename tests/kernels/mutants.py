@@ -74,8 +74,14 @@ MUTATIONS = {
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);"),
     "scale_forgotten_in_dq": (
         "attention_backward_queries.cuh", "of_row, own.factor[r], l);", "of_row, root, l);"),
+    "scale_forgotten_in_dk": (
+        "attention_backward_keys.cuh", "dz[n][e] *= t[n][e % 2];", ""),
+    "scale_of_biases_forgotten": (
+        "attention_backward_keys.cuh", "kLog2e * u[n][e % 2] :", "kLog2e :"),
+    "scale_gradient_in_base_2": (
+        "attention_backward_queries.cuh", "(own.in_base_2(a) ? kLn2 : 1.0f)", "1.0f"),
     "first_queries_missed": (
-        "attention_backward_keys.cuh", "first_key[middle] > j0 + kTile - 1",
+        "attention_backward.cuh", "first_key[middle] > j0 + kTile - 1",
         "first_key[middle] > j0"),
     "diagonal_off_by_one": (
         "attention_backward_keys.cuh", "const int shift = thread - (kTile - 1);",
@@ -139,14 +145,13 @@ MUTATIONS = {
         "attention_weights.cuh", "z == threshold && j > static_cast<int>",
         "z == threshold && j >= static_cast<int>"),
     "bias_without_the_slope": (
-        "attention_backward_keys.cuh", "more.of_bias = more.u * line.slope;",
-        "more.of_bias = more.u;"),
+        "attention_backward_keys.cuh", "t * line.slope : line.slope;", "t : 1.0f;"),
     "centre_weighed_by_p": (
         "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
     "alpha_without_centre": (
         "attention_weights.cuh", "(h_dp - centre() * h) / (a * a)", "h_dp / (a * a)"),
     "carries_of_tiles": (
-        "attention_rows.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
+        "attention_backward.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
     "stick_not_broken_within_eight_keys": (
         "attention_sticks.cuh", "broken + sums.others +", "broken +"),
     "lanes_beyond_the_row": (
