@@ -1,5 +1,5 @@
 #pragma once
-// What the launchers of attention ask of their arguments. Null: nothing is wrong.
+// What the launchers of attention ask of their arguments, fused or not. Null: nothing is wrong.
 
 #include "arguments.h"
 #include "attention.h"
@@ -87,7 +87,7 @@ bool takes_vectors(const Rows<Element>& x) {
 }
 
 /// What the kernels of bf16 ask beyond that.
-inline const char* bf16_refusal(const AttentionInputs<bf16>& a) {
+inline const char* fused_refusal(const AttentionInputs<bf16>& a) {
   if (!has_head_dim(a.D)) {
     return "attention: expected head dimension 16, 32, 48, 64, 80, 96 or 128";
   }
