@@ -1,10 +1,12 @@
-// The launchers of the fused kernels for one head dimension: this file is compiled once for each D
-// of kHeadDims, as BAMTRAIN_HEAD_DIM. attention_dispatch.cu chooses among them.
+// The launchers of the attention kernels for one head dimension: this file is compiled once for
+// each D of kHeadDims, as BAMTRAIN_HEAD_DIM. attention_dispatch.cu chooses among them.
 
 #include "attention_backward_keys.cuh"
+#include "attention_backward_keys_sticks.cuh"
 #include "attention_backward_queries.cuh"
 #include "attention_forward.cuh"
 #include "attention_head_dim.h"
+#include "attention_searched.cuh"
 
 namespace bamtrain::kernels {
 
@@ -14,72 +16,102 @@ using device::Dim3;
 using device::LaunchStatus;
 using device::Stream;
 
+constexpr int kGridLimit = 65535;  // of the second dimension
+constexpr Dim3 kBlock = {kThreads, 1, 1};
+
 uint32_t count(int n) { return static_cast<uint32_t>(n); }
 
-template <class... Of>
-constexpr int fused(TypeList<Of...>) {
-  return (Of::kFused + ...);
+/// Key heads, of all sequences, that one launch takes.
+int heads_at_hand(const AttentionInputs<bf16>& a) {
+  const int group = a.H / a.K, most = kGridLimit / group;
+  const int carried = a.normalizer.kind == NormalizerKind::stick_breaking
+                          ? attention_carried_heads(a.B, a.T, a.H, a.K)
+                          : most;
+  return std::max(1, std::min(most, carried));
 }
-static_assert(fused(Formulas()) == 2, "a BiasMode of each fused formula");
 
-/// run.operator()<kBias, kScale>() for the form of logit that `a` asks for.
+/// run.operator()<the form>(): of softmax one of the forms of the list, unless `any`.
 template <class Run>
-LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
-  if (a.numbers != nullptr) {
-    return a.formula == Formula::log_square
-               ? run.template operator()<BiasMode::log_square, ScaleMode::rows>()
-               : run.template operator()<BiasMode::difference, ScaleMode::rows>();
+LaunchStatus with_form(const AttentionInputs<bf16>& a, bool any, const Run& run) {
+  if (!any && a.normalizer.kind == NormalizerKind::softmax) return with_softmax_form(a, run);
+  return a.formed.b != nullptr ? run.template operator()<AnyFormed>()
+                               : run.template operator()<AnyForm>();
+}
+
+/// Both backward kernels, of some heads at a time. Of formed biases the queries' alone.
+template <int D, class Form>
+LaunchStatus backward_of_form(const AttentionBackward<bf16>& g, Stream stream) {
+  const AttentionInputs<bf16>& a = g.in;
+  const int64_t rows = int64_t{a.B} * a.H * a.T;
+  const BackwardSaved saved = {
+      g.out,    g.dout, g.saved, g.row_product, g.row_product + rows, g.row_product + 2 * rows,
+      g.carries};
+  const RowGradients to_rows = {g.dscale, g.dnumbers, g.dfire_u, g.dfire_psi, g.partial};
+  // No more than 2^31 (attention_dispatch.cu).
+  const int group = a.H / a.K, all = a.B * a.K, at_hand = std::min(heads_at_hand(a), all);
+  for (int first = 0, heads; first < all; first += heads) {
+    heads = std::min(at_hand, all - first);
+    const LaunchStatus queries =
+        device::launch(attention_backward_queries<D, Form>,
+                       {count(attention_query_tiles(a.queries(), D)), count(heads * group), 1},
+                       kBlock, attention_backward_queries_shared<D, Form>(a.fire.psi != nullptr),
+                       stream, a, saved, g.dq, to_rows, g.dalpha, first * group);
+    if (!queries.ok()) return queries;
+    if constexpr (!Form::kFormed) {
+      const auto launch_keys = [&](auto kernel, uint32_t columns, size_t shared_bytes) {
+        return device::launch(
+            kernel,
+            {count(attention_parts(a.B, a.T, a.K, a.table != nullptr)), count(heads), columns},
+            kBlock, shared_bytes, stream, a, saved, g.dk, g.dv, g.dnumbers, g.partial,
+            attention_partial_table(a.T), first);
+      };
+      const LaunchStatus keys =
+          a.normalizer.kind == NormalizerKind::stick_breaking
+              ? launch_keys(attention_backward_keys_sticks<D>, kColumnBlocks<D>,
+                            attention_backward_keys_sticks_shared<D>())
+              : launch_keys(attention_backward_keys<D, Form>, 1,
+                            attention_backward_keys_shared<D, Form>());
+      if (!keys.ok()) return keys;
+    }
   }
-  if (a.fire.psi != nullptr) return run.template operator()<BiasMode::fire, ScaleMode::rows>();
-  if (a.table == nullptr) {
-    return a.scale == nullptr ? run.template operator()<BiasMode::none, ScaleMode::none>()
-                              : run.template operator()<BiasMode::none, ScaleMode::content>();
-  }
-  if (a.scale == nullptr) return run.template operator()<BiasMode::table, ScaleMode::none>();
-  return a.scale_bias ? run.template operator()<BiasMode::table, ScaleMode::both>()
-                      : run.template operator()<BiasMode::table, ScaleMode::content>();
+  return {};
 }
 
 }  // namespace
 
 template <int D>
-LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
-  const FusedInputs a(f.in);
-  const Dim3 grid = {count(attention_query_tiles(a.queries(), D)), count(a.H), count(a.B)};
-  const auto launch = [&]<BiasMode kBias, ScaleMode kScale>() {
-    return device::launch(attention_forward_queries<D, kBias, kScale>, grid, {kThreads, 1, 1},
-                          attention_forward_shared<D>(), stream, a, f.out, f.saved.level);
-  };
-  if (a.formed.b == nullptr) return of_form(a, launch);
-  return launch.template operator()<BiasMode::formed, ScaleMode::rows>();
-}
-
-template <int D>
-LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stream) {
-  const FusedInputs a(g.in);
-  const Dim3 block = {kThreads, 1, 1};
-  const uint32_t B = count(a.B), H = count(a.H), K = count(a.K);
-  const uint32_t row_blocks = count((a.T + kRowsPerBlock<D> - 1) / kRowsPerBlock<D>);
-  const LaunchStatus rows = device::launch(attention_backward_rows<D>, {row_blocks, H, B}, block, 0,
-                                           stream, g.row_product, g.out, g.dout, a.T, a.H);
-  if (!rows.ok()) return rows;
-  const AttentionSaved saved = {g.dout, g.saved.level, g.row_product};
-  return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
-    const RowGradients to_rows = {g.dscale, g.dnumbers, g.dfire_u, g.dfire_psi, g.partial};
-    const LaunchStatus queries = device::launch(
-        attention_backward_queries<D, kBias, kScale>, {count(attention_query_tiles(a.T, D)), H, B},
-        block, attention_backward_queries_shared<D>(kBias), stream, a, saved, g.dq, to_rows);
-    if (!queries.ok()) return queries;
-    return device::launch(attention_backward_keys<D, kBias, kScale>,
-                          {count(attention_parts(a.B, a.T, a.K, kBias == BiasMode::table)), K, B},
-                          block, attention_backward_keys_shared<D>(kBias), stream, a, saved, g.dk,
-                          g.dv, g.dnumbers, g.partial, attention_partial_table(a.T));
+LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, bool any, Stream stream) {
+  return with_form(f.in, any, [&]<class Form>() {
+    const uint32_t H = count(f.in.H), B = count(f.in.B);
+    if constexpr (Form::kOnline) {
+      return device::launch(attention_forward_queries<D, Form>,
+                            {count(attention_query_tiles(f.in.queries(), D)), H, B}, kBlock,
+                            attention_forward_shared<D, Form>(), stream, f.in, f.out,
+                            f.saved.level);
+    } else {
+      const int tiles = Form::kFormed ? attention_tiles(f.in.queries())
+                                      : attention_query_tiles(f.in.queries(), D);
+      return device::launch(attention_searched_queries<D, Form>, {count(tiles), H, B}, kBlock,
+                            attention_searched_shared<D>(), stream, f.in, f.out, f.saved);
+    }
   });
 }
 
-template LaunchStatus attention_forward_of<BAMTRAIN_HEAD_DIM>(const AttentionForward<bf16>&,
+template <int D>
+LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, bool any, Stream stream) {
+  return with_form(g.in, any, [&]<class Form>() {
+    // Formed biases take the general form: the weights and dz that it stores are read by others.
+    if constexpr (Form::kOnline && Form::kFormed) {
+      return backward_of_form<D, AnyFormed>(g, stream);
+    } else {
+      return backward_of_form<D, Form>(g, stream);
+    }
+  });
+}
+
+template LaunchStatus attention_forward_of<BAMTRAIN_HEAD_DIM>(const AttentionForward<bf16>&, bool,
                                                               Stream);
-template LaunchStatus attention_backward_of<BAMTRAIN_HEAD_DIM>(const AttentionBackward<bf16>&,
+template LaunchStatus attention_backward_of<BAMTRAIN_HEAD_DIM>(const AttentionBackward<bf16>&, bool,
                                                                Stream);
 
 }  // namespace bamtrain::kernels

@@ -1,8 +1,8 @@
 #pragma once
 // Attention on a device: bf16 activations, everything else fp32, sm_80 and later. See
-// ops/attention.h for the mathematics. Softmax has kernels of its own for every form of logit, the
-// fused ones; the general ones take every normalizer with every form. attention_reference.h has the
-// same in plain loops.
+// ops/attention.h for the mathematics. The kernels are templates of a form (attention_forms.cuh):
+// softmax has one for every form of logit, and one more takes every normalizer with every form of
+// logit. attention_reference.h has the same in plain loops.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace bamtrain::kernels {
 
 using device::bf16;
 
-/// The head dimensions for which the fused kernels exist.
+/// The head dimensions for which the kernels exist.
 constexpr int kHeadDims[] = {16, 32, 48, 64, 80, 96, 128};
 constexpr bool has_head_dim(int D) {
   for (int d : kHeadDims) {
@@ -27,9 +27,9 @@ constexpr bool has_head_dim(int D) {
 
 constexpr int kLongest = 1 << 30;  // positions of a sequence
 
-/// A (B, T, heads, D) tensor: strides in elements, the innermost dimension contiguous. For the
-/// fused kernels the strides are multiples of 8 and the data is aligned to 16 bytes. q, k and v
-/// may lie in one fused tensor, and their gradients in another.
+/// A (B, T, heads, D) tensor: strides in elements, the innermost dimension contiguous. In bf16 the
+/// strides are multiples of 8 and the data is aligned to 16 bytes. q, k and v may lie in one fused
+/// tensor, and their gradients in another.
 template <class Element>
 struct Rows {
   Element* data = nullptr;
@@ -73,7 +73,7 @@ struct ContentScratch {
   int64_t count_of_sums = 0;  // content_sums, or more
 };
 
-/// What attention reads. A: float or bf16; the fused and the general kernels take bf16.
+/// What attention reads. A: float, for the plain loops, or bf16.
 template <class A>
 struct AttentionInputs : BiasInputs {
   int B = 0, T = 0, H = 0, K = 0, D = 0;  // K divides H; query head h reads key head h / (H / K)
@@ -129,19 +129,19 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers,
-/// in plain loops where it is not causal (attention_reference.h), which leave `live` as it is;
+/// Enqueues the forward pass: one kernel, in plain loops where it is not causal
+/// (attention_reference.h), which leave `live` as it is, as softmax does;
 /// of a bias that reads queries and keys, or mixed heads, some more for each part
 /// (attention_content.h). Refuses a D that is not one of kHeadDims, sizes that are not positive or
 /// past a grid's limits, and strides or addresses that 16-byte accesses do not take.
 device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream);
 
-/// Enqueues the backward pass: with softmax four kernels, three without a table or fire; with
-/// others one less, and with stick-breaking two for each attention_carried_heads key heads; more as
-/// above. Refuses what the forward pass refuses.
+/// Enqueues the backward pass: three kernels, two without a table or fire, and with stick-breaking
+/// two for each attention_carried_heads key heads; more as above. Refuses what the forward pass
+/// refuses.
 device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream);
 
-/// The same, softmax too, by the general kernels alone.
+/// The same by the form of every normalizer, softmax too.
 device::LaunchStatus attention_general_forward(const AttentionForward<bf16>& f,
                                                device::Stream stream);
 device::LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g,

@@ -1,96 +1,129 @@
 #pragma once
-// Fused attention, backward: dk, dv, and db by distance or by key.
+// Attention, backward: dk, dv, and db by distance or by key, of any normalizer whose weights follow
+// from numbers of the row. A warp owns 16 keys and forms the transposes of weights and dz, which
+// are operands as they are. Stick-breaking, whose weights follow from each other along a row, has
+// attention_backward_keys_sticks.cuh.
 
-#include "attention_backward_rows.cuh"
-#include "attention_fire.cuh"
+#include "attention_backward.cuh"
 
 namespace bamtrain::kernels {
 
 /// Queries per tile here: registers hold dk and dv of 16 keys beside two tiles of logits.
 template <int D>
 constexpr int kBackwardQueries = D > 96 ? 16 : 32;
-template <int D, BiasMode kBias, ScaleMode kScale>
-constexpr int kKeysBlocks = D > 64 ||
-                                    (D == 64 && kBias == BiasMode::table &&
-                                     kScale == ScaleMode::content) ||
-                                    (D == 64 && kSums<kBias>) ||
-                                    (D >= 48 && kBias == BiasMode::fire) ||
-                                    (D == 48 && kBias == BiasMode::log_square)
-                                ? 2
-                            : D > 16 ? 3
-                                     : 4;
 
-/// Distance between rows of the tile of db in shared memory, in floats. Odd: threads whose
-/// diagonals begin in different rows read different banks, where at Q + 8 eight of them meet; and
-/// of a warp's stores no more than two meet. Even where there are no registers left to store single
-/// elements.
-template <int D, ScaleMode kScale>
-constexpr int kDiagonalStride = kBackwardQueries<D> +
-                                (D == 64 && kScale == ScaleMode::none ? 8 : 3);
+/// What queries have of weights and dz, in shared memory; of two neighbours it is read at once. See
+/// LineWeights, QueryRows, BackwardSaved.
+template <int Q>
+struct QueryNumbers {
+  float by[Q], offset[Q];  // of what is made weights, by <q, k> + offset + of_bias b; of softmax
+                           // `by` follows from t
+  float centre[Q], t[Q];
+  float number[Q];  // of a formula
+};
+/// Of one query, what not every form or not every tile needs.
+struct alignas(16) MoreQueryNumbers {
+  LineWeights weights;
+  float of_weights;  // what they are multiplied by
+  float of_bias;     // u times the slope of `weights`
+  int first;
+  int one;  // key alone has weight: constant_weights
+};
 
+/// Floats from one row of db in shared memory to the next. Odd: threads whose diagonals begin in
+/// different rows read different banks, and of a warp's stores no more than two meet.
 template <int D>
-constexpr size_t attention_backward_keys_shared(BiasMode bias) {
+constexpr int kDbRow = kBackwardQueries<D> + 3;
+
+template <int D, class Form>
+constexpr size_t attention_backward_keys_shared() {
   constexpr int Q = kBackwardQueries<D>;
-  constexpr int kPlaces = Q * sizeof(FirePlace) / sizeof(float);
-  const int more = bias == BiasMode::none    ? 0
-                   : bias == BiasMode::table ? kSlice + kTile * (Q + 8)
-                   : bias == BiasMode::fire  ? kSlice + kPlaces
-                                             : Q;
-  return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> +
-         sizeof(float) * static_cast<size_t>(4 * Q + more);
+  constexpr size_t kBiases = kSlice + (Form::kTable ? kTile * kDbRow<D> : 0);
+  return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> + sizeof(QueryNumbers<Q>) +
+         Q * (sizeof(MoreQueryNumbers) + sizeof(FirePlace)) +
+         (Form::kTable || Form::kFire ? sizeof(float) * kBiases : 0);
 }
 
-/// The queries from here on see none of the keys of the tile at j0.
-BAMTRAIN_DEVICE int end_of_queries(const int32_t* first_key, int j0, int T) {
-  // first_key never falls: the first row whose first key lies past the tile.
-  int low = j0, high = T;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (first_key[middle] > j0 + kTile - 1) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
+/// Blocks on a multiprocessor: the most that registers allow without spilling.
+template <int D, class Form>
+constexpr int kKeysBlocks = !Form::kOnline || Form::kFormula || D > 64           ? 2
+                            : D == 64 && Form::kUnscaledBias && !Form::kUnscaled ? 2
+                            : D > 16 || Form::kFire                              ? 3
+                                                                                 : 4;
+
+/// The `at`-th numbers are of query i of (b, h), or of none past T: its weights are 0.
+template <class Form, int Q>
+BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& more,
+                                const AttentionInputs<bf16>& a, const BackwardSaved& saved, int b,
+                                int h, int i, float root, double origin) {
+  x.by[at] = x.offset[at] = x.centre[at] = x.number[at] = 0;
+  x.t[at] = 1;
+  more = {{}, 0.0f, 1.0f, i + 1, 0};
+  if (i >= a.T) return;
+  const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
+  const float t = Form::scales(a) ? a.scale[row] : 1.0f;
+  const WeightForm form = Form::weights(a.normalizer, h);
+  RowWeights weights;
+  weights.level = saved.rows.level[row];
+  if (!Form::kOnline) {
+    weights.third = saved.third[row];
+    if (saved.rows.threshold != nullptr) weights.threshold = saved.rows.threshold[row];
+    weights.a = Form::alpha_less_one(a.normalizer, h);
+    more.of_weights = saved.factor[row];
   }
-  return low;
+  more.weights = LineWeights(form, weights);
+  const WeightLine line = more.weights.line(LineWeights::takes_logits(form, weights.a));
+  if (!Form::kOnline) x.by[at] = root * t * line.slope;
+  x.offset[at] = line.offset;
+  x.centre[at] = saved.centre[row];
+  if (!Form::kUnscaled) x.t[at] = t;
+  more.of_bias = Form::scales_bias(a) ? t * line.slope : line.slope;
+  if (Form::bias(a) == BiasSource::formula) {
+    x.number[at] = static_cast<float>(a.numbers[row] - origin);
+  }
+  more.first = a.first_key[static_cast<int64_t>(b) * a.T + i];
+  more.one = constant_weights(a, i - more.first + 1);
 }
 
 /// dk and dv (B, T, K, D) are written; with numbers the keys' part is added to dnumbers (B, H, T),
 /// which has the queries'; with a table partial (B, H, parts, slot_floats) is written too, entry
 /// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
-/// grid (parts, K, B): a block takes every parts-th tile of keys, so that the partial tables are
-/// few and each has one owner.
-template <int D, BiasMode kBias, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
-    attention_backward_keys(FusedInputs a, AttentionSaved saved, Rows<bf16> dk, Rows<bf16> dv,
-                            float* dnumbers, float* partial, int64_t slot_floats) {
-  constexpr bool kTable = kBias == BiasMode::table, kFire = kBias == BiasMode::fire;
+/// grid (parts, key heads, 1): a block takes every parts-th tile of keys, so that the partial
+/// tables are few and each has one owner; kThreads threads and this much dynamic shared memory; the
+/// key heads are those of all sequences from first_head on.
+template <int D, class Form>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
+    attention_backward_keys(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
+                            Rows<bf16> dv, float* dnumbers, float* partial, int64_t slot_floats,
+                            int first_head) {
   constexpr int Q = kBackwardQueries<D>;
+  using Tile = float[Q / 8][4];
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
+  const int thread = 32 * l.warp + l.lane, group = a.H / a.K, tiles = (a.T + kTile - 1) / kTile;
   const int part = static_cast<int>(device::block_index().x);
   const int parts = static_cast<int>(device::grid_size().x);
-  const int kh = static_cast<int>(device::block_index().y);
-  const int b = static_cast<int>(device::block_index().z);
-  const int thread = 32 * l.warp + l.lane, group = a.H / a.K;
+  const int head = static_cast<int>(device::block_index().y);
+  const int b = (first_head + head) / a.K, kh = (first_head + head) % a.K;
   const int own_key = l.warp * kWarpRows + l.row;  // in the tile; and the one 8 further
   const SharedAddress keys = device::shared_address(shared);
   const SharedAddress values = keys + kTileBytes<D>;
   const SharedAddress queries = values + kTileBytes<D>;          // two stages
   const SharedAddress outputs = queries + 2 * kTileBytes<D, Q>;  // dO, two stages
-  float* const row_lse =
-      reinterpret_cast<float*>(shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, Q>);
-  float* const row_product = row_lse + Q;
-  float* const row_scale = row_product + Q;
-  int* const row_first = reinterpret_cast<int*>(row_scale + Q);
-  float* const slice = row_scale + 2 * Q;  // kSlice biases or psi, or the sums of Q queries
-  float* const db = slice + kSlice;        // (kTile, kDiagonalStride)
-  auto* const row_place = reinterpret_cast<FirePlace*>(slice + kSlice);  // of Q queries, with fire
+  unsigned char* const behind = shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, Q>;
+  auto& numbers = *reinterpret_cast<QueryNumbers<Q>*>(behind);
+  auto* const more_numbers = reinterpret_cast<MoreQueryNumbers*>(behind + sizeof(numbers));
+  auto* const places = reinterpret_cast<FirePlace*>(more_numbers + Q);
+  float* const slice = reinterpret_cast<float*>(places + Q);  // of the table or of psi
+  float* const db = slice + kSlice;                           // (kTile, kDbRow<D>)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const float root = a.score_factor * kLn2;  // what s is of <q, k>
   const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
+  const float root = 1.0f / a.content_divisor;
+  const BiasSource bias_of = Form::bias(a);
+  const bool table = bias_of == BiasSource::table, fire = bias_of == BiasSource::fire;
+  const bool formula = bias_of == BiasSource::formula;
 
-  if (kTable) {
+  if (table) {
     for (int g = 0; g < group; ++g) {
       float* slot =
           partial + ((static_cast<int64_t>(b) * a.H + kh * group + g) * parts + part) * slot_floats;
@@ -98,70 +131,89 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
     }
   }
 
-  for (int j0 = part * kTile; j0 < a.T; j0 += parts * kTile) {
-    const int end = end_of_queries(first_key, j0, a.T);
+  // f(n, e, key, query) of each element of a warp's tile: places in the tiles.
+  const auto for_elements = [&](const auto& f) {
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < Q / 8; ++n) {
+      BAMTRAIN_UNROLL
+      for (int e = 0; e < 4; ++e) f(n, e, own_key + e / 2 * 8, l.column(n, e));
+    }
+  };
+
+  for (int tile = part; tile < tiles; tile += parts) {
+    const int j0 = tile * kTile, end = end_of_queries(first_key, j0, a.T);
     // Everyone is done with the keys before these: the last barrier of the loop over queries.
     copy_tile<D>(keys, a.k, b, kh, j0, a.T);
     copy_tile<D>(values, a.v, b, kh, j0, a.T);
+    device::copy_async_commit();
     float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
 
     for (int g = 0; g < group; ++g) {
       const int h = kh * group + g;
+      const WeightForm form = Form::weights(a.normalizer, h);
+      const float alpha_less_one = Form::alpha_less_one(a.normalizer, h);
       const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
-      float* slot =
-          kTable ? partial + ((static_cast<int64_t>(b) * a.H + h) * parts + part) * slot_floats
-                 : nullptr;
-      copy_tile<D, Q>(queries, a.q, b, h, j0, a.T);
-      copy_tile<D, Q>(outputs, saved.dout, b, h, j0, a.T);
-      device::copy_async_commit();
-      // Of the thread's two keys: S_j, and the gradient with respect to it.
-      double key_sum[2] = {};
-      float dkey_sum[2] = {};
-      if (kSums<kBias>) {
+      float* slot = table ? partial + (row_of_head / a.T * parts + part) * slot_floats : nullptr;
+      const LiveGroups groups(a, saved.rows, b, h, tile);
+      const auto next = [&](int i0) {
+        do {
+          i0 += Q;
+        } while (!Form::kOnline && i0 < end && !groups.any(i0, Q / kLiveRows));
+        return i0;
+      };
+      const bf16 *const q = row_of(a.q, b, 0, h), *const dout = row_of(saved.dout, b, 0, h);
+      const auto copy = [&](int i0, uint32_t stage) {
+        if constexpr (Form::kOnline) {
+          copy_tile<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, b, h, i0, a.T);
+          copy_tile<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, b, h, i0, a.T);
+        } else {
+          copy_tile_by_rows<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, q, i0, a.T);
+          copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, dout, i0, a.T);
+        }
+        device::copy_async_commit();
+      };
+      double key_number[2] = {};  // n_j of the thread's two keys
+      float dkey_number[2] = {};
+      if (formula) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < 2; ++r) {
           const int j = j0 + own_key + 8 * r;
-          key_sum[r] = a.numbers[row_of_head + (j < a.T ? j : a.T - 1)];
+          key_number[r] = a.numbers[row_of_head + (j < a.T ? j : a.T - 1)];
         }
       }
-      for (int i0 = j0; i0 < end; i0 += Q) {
-        const uint32_t stage = static_cast<uint32_t>((i0 - j0) / Q % 2), other = 1 - stage;
-        if (i0 + Q < end) {
-          copy_tile<D, Q>(queries + other * kTileBytes<D, Q>, a.q, b, h, i0 + Q, a.T);
-          copy_tile<D, Q>(outputs + other * kTileBytes<D, Q>, saved.dout, b, h, i0 + Q, a.T);
-        }
-        device::copy_async_commit();
-        if (thread < Q) {
-          const int i = i0 + thread;
-          const bool inside = i < a.T;
-          row_lse[thread] = inside ? saved.lse[row_of_head + i] * kLog2e : 0.0f;
-          row_product[thread] = inside ? saved.row_product[row_of_head + i] : 0.0f;
-          row_first[thread] = inside ? first_key[i] : i + 1;
-          const bool scaled =
-              kScale == ScaleMode::rows ? a.scale != nullptr : kScale != ScaleMode::none;
-          row_scale[thread] = scaled && inside ? a.scale[row_of_head + i] : 1.0f;
-          if (kSums<kBias>) {
-            slice[thread] =
-                inside
-                    ? static_cast<float>(a.numbers[row_of_head + i] - a.numbers[row_of_head + i0])
-                    : 0.0f;
-          }
-        }
-        float key[2] = {};  // relative to the tile's first query, as the slice is
-        if (kSums<kBias>) {
-          const double base = a.numbers[row_of_head + i0];
+      int i0 = next(j0 - Q);
+      uint32_t stage = 0;
+      if (i0 < end) copy(i0, 0);
+      while (i0 < end) {
+        const int after = next(i0);
+        const double origin = formula && is_relative(a.formula)
+                                  ? a.numbers[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>]
+                                  : 0.0;
+        float key[2] = {};
+        if (formula) {
           BAMTRAIN_UNROLL
-          for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - base);
+          for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_number[r] - origin);
         }
-        if ((kTable || kFire) && thread < Q + kTile) {
-          slice[thread] = bias_at<kBias>(a, h, i0 - j0 + thread - (kTile - 1));
+        if (thread < Q) {
+          load_query<Form>(numbers, thread, more_numbers[thread], a, saved, b, h, i0 + thread, root,
+                           origin);
         }
-        if (kFire && thread < 4 * Q) {
+        if ((table || fire) && thread < Q + kTile) {
+          const int d = i0 - j0 + thread - (kTile - 1);
+          const float* const values_of = table ? a.table + h * a.table_head : a.fire.psi;
+          slice[thread] = d >= 0 && d < a.T ? values_of[d] : 0.0f;
+        }
+        if (fire && thread < 4 * Q) {
           const int i = i0 + thread / 4;
           const FirePlace place(a, b, h, i, i - j0, thread % 4);
-          if (thread % 4 == 0) row_place[thread / 4] = place;
+          if (thread % 4 == 0) places[thread / 4] = place;
         }
-        device::copy_async_wait<1>();
+        if (after < end) {
+          copy(after, 1 - stage);
+          device::copy_async_wait<1>();
+        } else {
+          device::copy_async_wait<0>();
+        }
         device::barrier();
 
         // Transposed: rows are keys, columns queries.
@@ -175,116 +227,150 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           load_a<D>(row[0], values + warp_rows, step, l);
           multiply_transposed<D>(dz_tile, row, outputs + stage * kTileBytes<D, Q>, step, l);
         }
-        auto& p = p_tile[0];
-        auto& dz = dz_tile[0];
-        // Read once, before the stores to db, which the compiler takes for stores to them.
-        float scale[Q / 8][2];
+        Tile &z = p_tile[0], &dz = dz_tile[0];
+        float t[Q / 8][2], u[Q / 8][2];  // of the queries
         BAMTRAIN_UNROLL
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int c = 0; c < 2; ++c) {
-            scale[n][c] = kScale == ScaleMode::none ? 1.0f : row_scale[l.column(n, c)];
+            t[n][c] = Form::kUnscaled ? 1.0f : numbers.t[l.column(n, c)];
+            u[n][c] = Form::kUnscaledBias || !Form::scales_bias(a) ? 1.0f : t[n][c];
           }
         }
-        float fire[Q / 8][4] = {};
-        if (kFire) {
+        for_elements([&](int n, int e, int, int query) {
+          const float by = Form::kOnline ? kLog2e * root * t[n][e % 2] : numbers.by[query];
+          z[n][e] = fmaf(by, z[n][e], numbers.offset[query]);
+        });
+        const auto add_bias = [&](const auto& bias) {
+          for_elements([&](int n, int e, int own, int query) {
+            const float by = Form::kOnline ? kLog2e * u[n][e % 2] : more_numbers[query].of_bias;
+            z[n][e] = fmaf(by, bias(n, e, own, query), z[n][e]);
+          });
+        };
+        if (table) {
+          add_bias([&](int, int, int own, int query) { return slice[query - own + kTile - 1]; });
+        } else if (fire) {
+          Tile biases = {};
           BAMTRAIN_UNROLL
           for (int n = 0; n < Q / 8; ++n) {
             BAMTRAIN_UNROLL
             for (int c = 0; c < 2; ++c) {
               const int query = l.column(n, c), d = i0 + query - j0 - own_key;
-              FirePlace place = row_place[query];
+              FirePlace place = places[query];
               walk_segments(place, a, b, h, i0 + query, d - 8, [&](const FirePlace& at, int high) {
                 BAMTRAIN_UNROLL
                 for (int r = 0; r < 2; ++r) {
                   const float psi = slice[query - own_key - 8 * r + kTile - 1];
-                  if (d - 8 * r < high) fire[n][2 * r + c] = at.factor * psi + at.offset;
+                  if (d - 8 * r < high) biases[n][2 * r + c] = at.factor * psi + at.offset;
                 }
               });
             }
           }
           device::sync_warp();  // before ldmatrix
+          add_bias([&](int n, int e, int, int) { return biases[n][e]; });
+        } else if (formula) {
+          Form::with_formula(a, [&]<class Of>() {
+            add_bias([&](int, int e, int own, int query) {
+              return Of::template bias<DeviceMath>(numbers.number[query], key[e / 2],
+                                                   distance_of(i0 + query - j0 - own));
+            });
+          });
         }
-        BAMTRAIN_UNROLL
-        for (int n = 0; n < Q / 8; ++n) {
-          BAMTRAIN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const int own = own_key + e / 2 * 8, query = l.column(n, e);
-            const float bias = kFire          ? fire[n][e]
-                               : kTable       ? slice[query - own + kTile - 1]
-                               : kSums<kBias> ? bias_of_sums<kBias>(key[e / 2] - slice[query])
-                                              : 0.0f;
-            const float t = scale[n][e % 2];
-            const float u = kScale == ScaleMode::rows && !a.scale_bias ? 1.0f : t;
-            const float z =
-                logit<kBias, kScale>(p[n][e], product_factor<kScale>(a.score_factor, t), u, bias);
-            p[n][e] = device::exp2_approx(z - row_lse[query]);
-            dz[n][e] -= row_product[query];
-          }
-        }
-        const bool all_seen = j0 + kTile - 1 <= i0 && row_first[Q - 1] <= j0 && i0 + Q <= a.T;
+        const bool all_seen =
+            j0 + kTile - 1 <= i0 && i0 + Q <= a.T && more_numbers[Q - 1].first <= j0;
         if (!all_seen) {
+          for_elements([&](int n, int e, int own, int query) {
+            const int j = j0 + own, i = i0 + query;
+            if (j > i || j < more_numbers[query].first || i >= a.T) z[n][e] = kMinusInfinity;
+          });
+        }
+        with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int n = 0; n < Q / 8; ++n) {
             BAMTRAIN_UNROLL
-            for (int e = 0; e < 4; ++e) {
-              const int j = j0 + own_key + e / 2 * 8, i = i0 + l.column(n, e);
-              const int first = row_first[l.column(n, e)];
-              if (j > i || j < first) p[n][e] = 0;
-              if (first == i) {
-                if (j == i) p[n][e] = 1;
-                dz[n][e] = 0;
+            for (int c = 0; c < 2; ++c) {
+              const int query = l.column(n, c);
+              const float centre = numbers.centre[query];
+              LineWeights weights;
+              float of_weights = 1;
+              if (kForm == WeightForm::topk || kForm == WeightForm::entmax) {
+                weights = more_numbers[query].weights;
+                of_weights = more_numbers[query].of_weights;
+              }
+              if (kForm == WeightForm::topk && weights.cuts_ties(i0 + query, j0 + kTile - 1)) {
+                BAMTRAIN_UNROLL
+                for (int e = c; e < 4; e += 2) {
+                  if (weights.drops_tie(z[n][e], j0 + own_key + e / 2 * 8))
+                    z[n][e] = kMinusInfinity;
+                }
+              }
+              BAMTRAIN_UNROLL
+              for (int e = c; e < 4; e += 2) {
+                const Weight w = weights.template of<kForm>(z[n][e], alpha_less_one);
+                z[n][e] = kForm == WeightForm::entmax ? of_weights * w.p : w.p;
+                dz[n][e] = w.u * (dz[n][e] - centre);
               }
             }
           }
+        });
+        // Rows of which one key alone has weight: near the diagonal, or all of them.
+        if (!all_seen || form == WeightForm::topk) {
+          for_elements([&](int n, int e, int, int query) {
+            if (more_numbers[query].one != 0) dz[n][e] = 0;
+          });
         }
-        BAMTRAIN_UNROLL
-        for (int n = 0; n < Q / 8; ++n) {
-          BAMTRAIN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const int own = own_key + e / 2 * 8, query = l.column(n, e);
-            const float d = p[n][e] * dz[n][e];
-            dz[n][e] = kScale == ScaleMode::none ? d : d * scale[n][e % 2];
-            if (kTable) {
-              db[own * kDiagonalStride<D, kScale> + query] =
-                  kScale == ScaleMode::content ? d : dz[n][e];
-            }
-            if (kSums<kBias>) {
-              dkey_sum[e / 2] +=
-                  (a.scale_bias ? dz[n][e] : d) * bias_derivative<kBias>(key[e / 2] - slice[query]);
-            }
-          }
+        if (table) {
+          for_elements([&](int n, int e, int own, int query) {
+            db[own * kDbRow<D> + query] = u[n][e % 2] * dz[n][e];
+          });
+        }
+        if (formula) {
+          Form::with_formula(a, [&]<class Of>() {
+            for_elements([&](int n, int e, int own, int query) {
+              const float slope = Of::template of_key<DeviceMath>(
+                  numbers.number[query], key[e / 2], distance_of(i0 + query - j0 - own));
+              dkey_number[e / 2] += u[n][e % 2] * dz[n][e] * slope;
+            });
+          });
         }
         uint32_t operand[1][Q / 16][4];
-        as_operand(operand[0], p);
+        as_operand(operand[0], z);
         multiply<D>(sum_v, operand, outputs + stage * kTileBytes<D, Q>, l);
+        if (!Form::kUnscaled) {
+          for_elements([&](int n, int e, int, int) { dz[n][e] *= t[n][e % 2]; });
+        }
         as_operand(operand[0], dz);
         multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);
         device::barrier();
-        if (kTable && thread < Q + kTile - 1) {
+        if (table && thread < Q + kTile - 1) {
           // Thread n sums distance i0 - j0 + n - 63: element (key, n - 63 + key).
           const int shift = thread - (kTile - 1);
           float sum = slot[i0 - j0 + thread];
-          for (int key = shift < 0 ? -shift : 0; key < kTile && key + shift < Q; ++key) {
-            sum += db[key * kDiagonalStride<D, kScale> + key + shift];
+          for (int own = shift < 0 ? -shift : 0; own < kTile && own + shift < Q; ++own) {
+            sum += db[own * kDbRow<D> + own + shift];
           }
           slot[i0 - j0 + thread] = sum;
         }
+        stage = 1 - stage;
+        i0 = after;
       }
-      if (kSums<kBias>) {
+
+      if (formula) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < 2; ++r) {
-          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
-          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
+          dkey_number[r] += device::shuffle_xor(device::kWholeWarp, dkey_number[r], 1);
+          dkey_number[r] += device::shuffle_xor(device::kWholeWarp, dkey_number[r], 2);
           const int j = j0 + own_key + 8 * r;
-          if (l.pair == 0 && j < a.T) dnumbers[row_of_head + j] += dkey_sum[r];
+          if (l.pair == 0 && j < a.T) dnumbers[row_of_head + j] += dkey_number[r];
         }
       }
     }
+    device::copy_async_wait<0>();
+    device::barrier();
 
     BAMTRAIN_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const int j = j0 + l.warp * kWarpRows + l.row + 8 * r;
+      const int j = j0 + own_key + 8 * r;
       if (j >= a.T) continue;
       auto* to_k = reinterpret_cast<uint32_t*>(row_of(dk, b, j, kh));
       auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh));

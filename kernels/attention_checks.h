@@ -1,5 +1,5 @@
 #pragma once
-// What the launchers of attention ask of their arguments, fused or not. Null: nothing is wrong.
+// What the launchers of attention ask of their arguments. Null: nothing is wrong.
 
 #include "arguments.h"
 #include "attention.h"
@@ -87,12 +87,16 @@ bool takes_vectors(const Rows<Element>& x) {
 }
 
 /// What the kernels of bf16 ask beyond that.
-inline const char* fused_refusal(const AttentionInputs<bf16>& a) {
+inline const char* bf16_refusal(const AttentionInputs<bf16>& a) {
   if (!has_head_dim(a.D)) {
     return "attention: expected head dimension 16, 32, 48, 64, 80, 96 or 128";
   }
   if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
     return kNoVectors;
+  }
+  // Where a block's rows of formed biases are is counted in 32 bits.
+  if (a.formed.b != nullptr && a.formed.stride >= INT32_MAX / (2 * kTile)) {
+    return "attention: rows of over 2^24 formed biases";
   }
   if (int64_t{a.B} * a.H > INT32_MAX) return "attention: over 2^31 heads of all sequences";
   if (!aligned(a.relative.r)) return "attention: r is not aligned to 16 bytes";

@@ -2,13 +2,13 @@
 // What kernels of biases that read queries and keys share: operands of tensor cores that lie in
 // AttentionInputs::formed, and the products of p and dz with queries, keys and dO.
 //
-// formed_keys: of the block of queries of attention_general_queries.cuh that a query is in, the
+// formed_keys: of the block of queries of attention_backward_queries.cuh that a query is in, the
 // tiles of keys that one of them sees have p and dz, 0 where there is no weight. Every key that the
 // query sees lies there.
 
 #include "attention_backward_keys.cuh"
 #include "attention_content.h"
-#include "attention_general.cuh"
+#include "attention_rows.cuh"
 
 namespace bamtrain::kernels {
 
@@ -114,7 +114,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4) content_scores(AttentionInpu
   const SharedAddress queries = device::shared_address(shared), keys = queries + kTileBytes<D>;
   const float root = 1.0f / a.content_divisor;
   copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
-  const int row0 = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row;
+  const int row0 = own.i0 + QueryRows<1>::group_row(l, 0) + l.row;
   float* const to = a.formed.s + a.formed.row(own.head, row0);
   BAMTRAIN_NO_UNROLL
   for (int j0 = own.first_key[own.i0] / kTile * kTile; j0 <= own.last; j0 += kTile) {

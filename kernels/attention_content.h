@@ -338,7 +338,7 @@ device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device
     const bool last = part.first + part.queries == a.T;
     if (!done.ok()) return done;
     const int64_t of_fire = int64_t{part.sequence} * a.H * attention_tiles(a.T) * kFirePartial;
-    float* const rest =  // GeneralSaved::factor
+    float* const rest =  // BackwardSaved::factor
         std::is_same_v<A, bf16> && a.causal ? g.row_product + int64_t{part.sequences} * a.H * a.T
                                             : nullptr;
     return finish(ContentGradients<A>{in, of.dout, of.dq, of.dk, of.dv, own, of_part<A>(g, part, a),

@@ -196,7 +196,7 @@ LaunchStatus decode(const AttentionForward<bf16>& f, float* scratch, Stream stre
 
 LaunchStatus attention_decode(const AttentionForward<bf16>& f, float* scratch, Stream stream) {
   if (const char* why = refusal(f)) return device::refused(why);
-  if (const char* why = fused_refusal(f.in)) return device::refused(why);
+  if (const char* why = bf16_refusal(f.in)) return device::refused(why);
   if (!decodes(f.in)) return device::refused("attention: to decode, one query");
   if (scratch == nullptr) return device::refused("attention: to decode, scratch is missing");
   return of_head_dim(f.in.D, [&]<int D>() {

@@ -22,7 +22,9 @@ constexpr int kKeyLanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(D
 /// Blocks on a multiprocessor that registers allow without spilling, and which have enough bytes on
 /// their way.
 template <int R>
-constexpr int kPieceBlocks = R == 4 ? 2 : R == 2 ? 3 : 4;
+constexpr int kPieceBlocks = R == 4   ? 2
+                             : R == 2 ? 3
+                                      : 4;
 
 /// A piece of the keys that the query of a sequence sees, for R of the query heads that share them.
 /// Of a grid (pieces, K times groups of R query heads, B) of kThreads threads.

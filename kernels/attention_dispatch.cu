@@ -30,38 +30,36 @@ LaunchStatus join_fire(double* dfire, const float* partial, int B, int H, int ti
 
 namespace {
 
-/// What may take the fused kernels takes all tiles for live where it has no bits to skip them by.
-/// Of the last queries alone nothing goes back.
+/// Softmax takes all tiles for live where it has no bits to skip them by. Of the last queries alone
+/// nothing goes back.
 const char* live_refusal(const AttentionInputs<bf16>& a, const SavedRows& saved) {
   return !traits_of(a.normalizer.kind).fused && saved.live == nullptr && a.formed.queries == 0
              ? "attention: live is missing"
              : nullptr;
 }
 
-LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream stream) {
+LaunchStatus forward(const AttentionForward<bf16>& f, bool any, Stream stream) {
   if (const char* why = refusal(f)) return refused(why);
   if (const char* why = live_refusal(f.in, f.saved)) return refused(why);
-  if (const char* why = fused_refusal(f.in)) return refused(why);
+  if (const char* why = bf16_refusal(f.in)) return refused(why);
   if (!takes_vectors(f.out)) return refused(kNoVectors);
   return of_head_dim(f.in.D, [&]<int D>() {
     if (reads_content(f.in)) {
       return with_content(f.in, stream, content_biases_of<D>,
                           [&](const AttentionInputs<bf16>& in, const QueryPart& part) {
                             const AttentionForward<bf16> of = of_part(f, in, part);
-                            return general ? attention_general_forward_of<D>(of, stream)
-                                           : attention_forward_of<D>(of, stream);
+                            return attention_forward_of<D>(of, any, stream);
                           });
     }
-    return general ? attention_general_forward_of<D>(f, stream)
-                   : attention_forward_of<D>(f, stream);
+    return attention_forward_of<D>(f, any, stream);
   });
 }
 
-LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream stream) {
+LaunchStatus backward(const AttentionBackward<bf16>& g, bool any, Stream stream) {
   const AttentionInputs<bf16>& a = g.in;
   if (const char* why = refusal(g)) return refused(why);
   if (const char* why = live_refusal(a, g.saved)) return refused(why);
-  if (const char* why = fused_refusal(a)) return refused(why);
+  if (const char* why = bf16_refusal(a)) return refused(why);
   if (!takes_vectors(g.out) || !takes_vectors(g.dout) || !takes_vectors(g.dq) ||
       !takes_vectors(g.dk) || !takes_vectors(g.dv)) {
     return refused(kNoVectors);
@@ -78,14 +76,13 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
       return backward_with_content(
           g, stream, content_biases_of<D>,
           [&](AttentionBackward<bf16> of) {
-            // The fused kernels do not write which tiles live.
+            // Softmax's forward pass does not write which tiles live.
             if (traits_of(a.normalizer.kind).fused) of.saved.live = nullptr;
-            return attention_general_backward_of<D>(of, stream);
+            return attention_backward_of<D>(of, any, stream);
           },
           [&](const ContentGradients<bf16>& of) { return content_gradients_of<D>(of, stream); });
     }
-    return general ? attention_general_backward_of<D>(g, stream)
-                   : attention_backward_of<D>(g, stream);
+    return attention_backward_of<D>(g, any, stream);
   });
   if (!status.ok() || reads_content(a)) return status;
   if (a.table != nullptr) {
@@ -98,20 +95,15 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
   return join_fire(g.dfire, g.partial, a.B, a.H, attention_query_tiles(a.T, a.D), stream);
 }
 
-/// Whether the fused kernels have no such form.
-bool needs_general(const AttentionInputs<bf16>& a) {
-  return !traits_of(a.normalizer.kind).fused || (a.numbers != nullptr && !is_fused(a.formula));
-}
-
 }  // namespace
 
 LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
   if (!f.in.causal) return attention_reference_forward(f, stream);
-  return forward(f, needs_general(f.in), stream);
+  return forward(f, false, stream);
 }
 LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
   if (!g.in.causal) return attention_reference_backward(g, stream);
-  return backward(g, needs_general(g.in), stream);
+  return backward(g, false, stream);
 }
 LaunchStatus attention_general_forward(const AttentionForward<bf16>& f, Stream stream) {
   if (!f.in.causal) return attention_reference_forward(f, stream);

@@ -1,5 +1,5 @@
 #pragma once
-// The bias of family fire in the fused kernels: b = slope u + offset, u = psi[d] inverse of the
+// The bias of family fire: b = slope u + offset, u = psi[d] inverse of the
 // row, by segments of distances d (see FireTables in ops/mechanisms/fire.h).
 //
 // Segments follow each other along a row: a tile's part of it begins in the segment of its farthest
@@ -20,7 +20,7 @@ BAMTRAIN_DEVICE int position_of(const AttentionInputs<bf16>& a, int b, int i) {
   return a.fire.positions[static_cast<int64_t>(b) * a.T + (i < a.T ? i : a.T - 1)];
 }
 
-/// A query's segment of distances `low` and more, and its line: b log2(e) = factor psi[d] + offset.
+/// A query's segment of distances `low` and more, and its line: b = factor psi[d] + offset.
 struct alignas(16) FirePlace {
   int segment, low;  // kNoEnd in the first segment
   float factor, offset;
@@ -54,8 +54,8 @@ struct alignas(16) FirePlace {
   BAMTRAIN_DEVICE void enter(const AttentionInputs<bf16>& a, int h, int position) {
     const int line = h * kFireSegments + segment;
     low = segment == 0 ? kNoEnd : a.fire.ends[position * int64_t{kFireHidden} + segment - 1];
-    factor = a.fire.slope[line] * a.fire.inverse[position] * kLog2e;
-    offset = a.fire.offset[line] * kLog2e;
+    factor = a.fire.slope[line] * a.fire.inverse[position];
+    offset = a.fire.offset[line];
   }
 };
 
@@ -73,7 +73,7 @@ BAMTRAIN_DEVICE void walk_segments(FirePlace& place, const AttentionInputs<bf16>
   }
 }
 
-/// The biases in base 2 of the two keys of each eight columns that row r has in the tile at j0.
+/// The biases of the two keys of each eight columns that row r has in the tile at j0.
 /// `psi`: the tile's slice.
 template <class Block, int N>
 BAMTRAIN_DEVICE void fire_biases(float (&bias)[N][2], FirePlace& place,
@@ -122,7 +122,7 @@ struct FireTotals {
 
   /// Adds what dz of row r, whose biases have the factor u, and the keys of the tile at j0 gives:
   /// walk_segments, all rows of a warp together until the last is done. The sums of the row lack
-  /// its u log(2), that of psi its division by inverse too.
+  /// its u, that of psi its division by inverse too.
   template <class Block, int N>
   BAMTRAIN_DEVICE void add(FirePlace& place, float u_of_row, const float (&dz)[N][4],
                            const AttentionInputs<bf16>& a, const Block& own, int r, int j0,

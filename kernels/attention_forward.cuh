@@ -1,187 +1,106 @@
 #pragma once
-// Fused attention, forward: one block per 64 or 128 queries of one head, keys and values streamed
-// through two stages of shared memory, online softmax in base 2, dead tiles never loaded.
+// Softmax, forward: one block per 64 or 128 queries of one head, online softmax in base 2 while
+// keys and values stream by, tiles that nobody sees never loaded.
 
-#include "attention.cuh"
-#include "attention_fire.cuh"
+#include "attention_stream.cuh"
 
 namespace bamtrain::kernels {
 
 /// Keys per tile: what leaves room for several blocks in shared memory and registers.
 template <int D>
 constexpr int kForwardKeys = D > 16 ? 32 : 64;
+template <int D, class Form>
+using ForwardRows = QueryRows<kRowTiles<D>, Form, kForwardKeys<D>>;
+template <int D, class Form>
+using ForwardStream = KeyStream<D, Form, ForwardRows<D, Form>>;
 
 /// Launch with grid (tiles of queries, H, B), kThreads threads and this much dynamic shared memory.
-template <int D>
+template <int D, class Form>
 constexpr size_t attention_forward_shared() {
-  constexpr int kKeys = kForwardKeys<D>;
-  return kTileBytes<D, kQueryTile<D>> + 4 * kTileBytes<D, kKeys> +
-         2 * kQuerySlice<D, kKeys> * sizeof(float);
+  using Stream = ForwardStream<D, Form>;
+  return kTileBytes<D, kQueryTile<D>> + 2 * Stream::kBuffers * Stream::kBytes +
+         sizeof(float) * (Stream::kSlicesFloats + (Form::kFormula ? kQueryTile<D> : 0));
 }
 
 /// Blocks on a multiprocessor, here and in the backward kernels: the most that registers allow
 /// without spilling.
-template <BiasMode kBias>
-constexpr bool kByRow = kBias == BiasMode::fire || kBias == BiasMode::formed;
-template <int D, BiasMode kBias>
-constexpr int kForwardBlocks = (D > 64 || D <= 32) && !kByRow<kBias> ? 3 : 2;
+template <int D, class Form>
+constexpr int kForwardBlocks = (D > 64 || D <= 32) && !Form::kFormed && !Form::kFire ? 3 : 2;
 
-/// out (B, T, H, D) and lse (B, H, T) are written.
-template <int D, BiasMode kBias, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
-    attention_forward_queries(FusedInputs a, Rows<bf16> out, float* lse) {
-  constexpr int kKeys = kForwardKeys<D>, M = kRowTiles<D>;
+/// out (B, T, H, D) and lse (B, H, T) are written, of the queries whose bias was formed or of all.
+template <int D, class Form>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, Form>)
+    attention_forward_queries(AttentionInputs<bf16> a, Rows<bf16> out, float* lse) {
+  using Block = ForwardRows<D, Form>;
+  using Stream = ForwardStream<D, Form>;
+  constexpr int M = Block::kGroups, kRows = Block::kRows;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const QueryBlock<D, kKeys, kBias, kScale> own(a, l);
-  const int thread = 32 * l.warp + l.lane, kh = own.h / (a.H / a.K);
+  const int h = static_cast<int>(device::block_index().y);
+  const int b = static_cast<int>(device::block_index().z);
+  // The longest rows first, so that short ones fill the gaps at the end of a grid.
+  const int tiles = static_cast<int>(device::grid_size().x);
+  const int i0 = Block::block_begin(a, tiles - 1 - static_cast<int>(device::block_index().x));
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;  // two stages
-  const SharedAddress values = keys + 2 * kTileBytes<D, kKeys>;
-  float* const biases =
-      reinterpret_cast<float*>(shared + kTileBytes<D, kQueryTile<D>> + 4 * kTileBytes<D, kKeys>);
-
-  copy_tile<D, kQueryTile<D>>(queries, a.q, own.b, own.h, own.i0, a.T);
-  copy_tile<D, kKeys>(keys, a.k, own.b, kh, own.first_tile * kKeys, a.T);
-  copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
+  const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;
+  const SharedAddress values = keys + Stream::kBuffers * Stream::kBytes;
+  auto* const slices = reinterpret_cast<float*>(shared + kTileBytes<D, kQueryTile<D>> +
+                                                2 * Stream::kBuffers * Stream::kBytes);
+  const Stream stream = {keys, values, slices, nullptr};
+  Stream::template copy<kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
   device::copy_async_commit();
-  float next_bias[kBiasLoads<D, kKeys, kBias>] = {};
-  if (kHasSlice<kBias>) {
-    own.load_biases(next_bias, a, own.first_tile * kKeys, thread);
-    own.store_biases(biases, next_bias, thread);
-  }
+  const Block own(a, b, h, i0, 1.0f / a.content_divisor, slices + Stream::kSlicesFloats, l);
 
-  FirePlace places[2 * M];
-  if (kBias == BiasMode::fire) {
-    BAMTRAIN_UNROLL
-    for (int r = 0; r < 2 * M; ++r) {
-      places[r] =
-          FirePlace(a, own.b, own.h, own.rows[r], own.rows[r] - own.first_tile * kKeys, l.pair);
-    }
-  }
   float sum_out[M][D / 8][4] = {};
-  float maximum[2 * M], sum[2 * M];
+  float maximum[kRows], sum[kRows];
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2 * M; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     maximum[r] = kMinusInfinity;
     sum[r] = 0;
   }
-
-  for (int tile = own.first_tile; tile <= own.last_tile; ++tile) {
-    const int j0 = tile * kKeys;
-    const uint32_t stage = static_cast<uint32_t>((tile - own.first_tile) % 2);
-    const uint32_t other = 1 - stage;
-    if (tile < own.last_tile) {
-      copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
-      copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
-      if (kHasSlice<kBias>) own.load_biases(next_bias, a, j0 + kKeys, thread);
-    }
-    device::copy_async_commit();
-    device::copy_async_wait<1>();
-    device::barrier();
-
-    if (own.warp_sees(l, j0)) {
-      float z[M][kKeys / 8][4] = {};
+  const auto add_part = [&](GroupsOfLogits<M>& z, const StreamedTile& of, int part) {
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      float highest = maximum[r];
+      own.for_row(r, [&](int n, int e) { highest = fmaxf(highest, z[r / 2][n][e]); });
+      highest = fmaxf(highest, device::shuffle_xor(device::kWholeWarp, highest, 1));
+      highest = fmaxf(highest, device::shuffle_xor(device::kWholeWarp, highest, 2));
+      // A row that has seen no key yet keeps nothing and adds nothing.
+      const float base = highest == kMinusInfinity ? 0.0f : highest;
+      const float keep = device::exp2_approx(maximum[r] - base);
+      maximum[r] = highest;
+      sum[r] *= keep;
       BAMTRAIN_UNROLL
-      for (int step = 0; step < D / 16; ++step) {
-        uint32_t rows[M][4];
-        BAMTRAIN_UNROLL
-        for (int m = 0; m < M; ++m) {
-          load_a<D>(rows[m], queries + static_cast<uint32_t>(own.tile_row(l, m)) * kRowBytes<D>,
-                    step, l);
-        }
-        multiply_transposed<D>(z, rows, keys + stage * kTileBytes<D, kKeys>, step, l);
+      for (int n = 0; n < D / 8; ++n) {
+        sum_out[r / 2][n][r % 2 * 2] *= keep;
+        sum_out[r / 2][n][r % 2 * 2 + 1] *= keep;
       }
-      const float* slice = biases + stage * kQuerySlice<D, kKeys>;
-      const bool sees_all = own.warp_sees_all(l, j0);
-      uint32_t p[M][kKeys / 16][4];
-      BAMTRAIN_UNROLL
-      for (int m = 0; m < M; ++m) {
-        float of_rows[2][kKeys / 8][2] = {};
-        if (kBias == BiasMode::fire) {
-          fire_biases(of_rows[0], places[2 * m], a, own, 2 * m, j0, slice, l);
-          fire_biases(of_rows[1], places[2 * m + 1], a, own, 2 * m + 1, j0, slice, l);
-        }
-        if (kBias == BiasMode::formed) {
-          own.formed_biases(of_rows[0], a, 2 * m, j0, l);
-          own.formed_biases(of_rows[1], a, 2 * m + 1, j0, l);
-        }
-        BAMTRAIN_UNROLL
-        for (int n = 0; n < kKeys / 8; ++n) {
-          BAMTRAIN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const int r = 2 * m + e / 2;
-            const float bias =
-                kByRow<kBias> ? of_rows[e / 2][n][e % 2] : own.bias(slice, r, l.column(n, e));
-            z[m][n][e] = own.logit_of(r, z[m][n][e], bias);
-          }
-        }
-        if (!sees_all) {
-          BAMTRAIN_UNROLL
-          for (int n = 0; n < kKeys / 8; ++n) {
-            BAMTRAIN_UNROLL
-            for (int e = 0; e < 4; ++e) {
-              if (!own.sees(2 * m + e / 2, j0 + l.column(n, e))) z[m][n][e] = kMinusInfinity;
-            }
-          }
-        }
-        float highest[2] = {maximum[2 * m], maximum[2 * m + 1]};
-        BAMTRAIN_UNROLL
-        for (int n = 0; n < kKeys / 8; ++n) {
-          BAMTRAIN_UNROLL
-          for (int e = 0; e < 4; ++e) highest[e / 2] = fmaxf(highest[e / 2], z[m][n][e]);
-        }
-        BAMTRAIN_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int r = 2 * m + half;
-          highest[half] =
-              fmaxf(highest[half], device::shuffle_xor(device::kWholeWarp, highest[half], 1));
-          highest[half] =
-              fmaxf(highest[half], device::shuffle_xor(device::kWholeWarp, highest[half], 2));
-          // A row that has seen no key yet keeps nothing and adds nothing.
-          const float base = highest[half] == kMinusInfinity ? 0.0f : highest[half];
-          const float keep = device::exp2_approx(maximum[r] - base);
-          maximum[r] = highest[half];
-          highest[half] = base;
-          sum[r] *= keep;
-          BAMTRAIN_UNROLL
-          for (int n = 0; n < D / 8; ++n) {
-            sum_out[m][n][2 * half] *= keep;
-            sum_out[m][n][2 * half + 1] *= keep;
-          }
-        }
-        BAMTRAIN_UNROLL
-        for (int n = 0; n < kKeys / 8; ++n) {
-          BAMTRAIN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            z[m][n][e] = device::exp2_approx(z[m][n][e] - highest[e / 2]);
-            sum[2 * m + e / 2] += z[m][n][e];
-          }
-        }
-        as_operand(p[m], z[m]);
-      }
-      multiply<D>(sum_out, p, values + stage * kTileBytes<D, kKeys>, l);
+      own.for_row(r, [&](int n, int e) {
+        z[r / 2][n][e] = device::exp2_approx(z[r / 2][n][e] - base);
+        sum[r] += z[r / 2][n][e];
+      });
     }
-    if (kHasSlice<kBias>) {
-      own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
-    }
-    device::barrier();
-  }
-  device::copy_async_wait<0>();
+    uint32_t p[M][kPart / 16][4];
+    BAMTRAIN_UNROLL
+    for (int m = 0; m < M; ++m) as_operand(p[m], z[m]);
+    stream.add_products(sum_out, p, values, stream.buffer(of), part, l);
+  };
+  stream.walk(
+      own, a, own.first_tile, true, [](int tile) { return tile + 1; },
+      [&](const StreamedTile& of) {
+        const auto in_base_2 = [](int) { return WeightLine{kLog2e, 0.0f}; };
+        stream.template with_logits<true>(
+            own, a, queries, of, false, in_base_2, l,
+            [&](GroupsOfLogits<M>& z, int, int part) { add_part(z, of, part); });
+      },
+      [] { return false; });
 
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2 * M; ++r) {
-    const int m = r / 2, half = r % 2;
+  for (int r = 0; r < kRows; ++r) {
     sum[r] += device::shuffle_xor(device::kWholeWarp, sum[r], 1);
     sum[r] += device::shuffle_xor(device::kWholeWarp, sum[r], 2);
     if (!own.inside(r)) continue;
-    const float inverse = 1.0f / sum[r];
-    auto* to = reinterpret_cast<uint32_t*>(row_of(out, own.b, own.rows[r], own.h));
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] = device::pack_bf16(sum_out[m][n][2 * half] * inverse,
-                                             sum_out[m][n][2 * half + 1] * inverse);
-    }
+    store_row<D>(out, own, r, sum_out[r / 2], 1.0f / sum[r], l);
     if (l.pair == 0) {
       lse[own.of_row(a, r)] = (maximum[r] + device::log2_approx(sum[r])) * kLn2;
     }

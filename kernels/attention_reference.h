@@ -1,6 +1,6 @@
 #pragma once
 // Attention on a device in plain loops, slow and obviously right: the fp32 precision runs on it,
-// and the fused kernels of attention.h are compared with it.
+// and the kernels of attention.h are compared with it.
 
 #include "attention.h"
 

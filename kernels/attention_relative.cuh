@@ -40,8 +40,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 3)
       GroupsOfLogits<1> product, rest;
       multiply_part<D>(product, queries, vectors + part_bytes<D>(part), l);
       multiply_part<D>(rest, queries, rests + part_bytes<D>(part), l);
-      GeneralRows<1>::for_elements([&](int row, int n, int e) {
-        const int i = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
+      QueryRows<1>::for_elements([&](int row, int n, int e) {
+        const int i = own.i0 + QueryRows<1>::group_row(l, 0) + l.row + 8 * row;
         const int d = d0 + part * kPart + l.column(n, e);
         const int64_t at = at_distance(a, own.head, own.first_key, i, d);
         if (at < 0) return;

@@ -116,9 +116,8 @@ def attention(s):
     slot = 4 * heads * s.parts * (s.T + 128)  # attention_partial_table
     query_slices, key_slices = s.slices(128, 32, 31, 256), s.slices(32, 64, 63, 96, True)
     backward = {  # (memory, caches)
-        "attention_backward_rows": (2 * A + rows, 0),
         "attention_backward_queries": (
-            5 * A + 4 * rows + 4 * s.N + table,
+            6 * A + 4 * rows + 4 * s.N + table,
             2 * again_keys * A + 4 * heads * query_slices - table + 4 * s.N * (s.H - 1)),
         "attention_backward_keys": (
             6 * A + 3 * rows + slot,
@@ -137,9 +136,9 @@ def attention(s):
         op("attention, backward", s.L * s.micro,
            [(8 * A, "q, k, v, out, dout, dq, dk, dv"), (2 * rows, "lse, dscale"), *common,
             (table, "dtable")],
-           more=[(A, "dout, by the second kernel"), (4 * A, "q, k, v, dout, by the third"),
-                 (3 * rows, "row_product, written once and read twice"),
-                 (2 * rows, "lse and scale, by the third kernel"),
+           more=[(4 * A, "q, k, v, dout, by the second kernel"),
+                 (2 * rows, "row_product, written and read"),
+                 (2 * rows, "lse and scale, by the second kernel"),
                  (slot + 4 * heads * s.parts * s.T, "partial tables, written and read")],
            near=[(2 * again_keys * A, "k and v by every block of queries, as forward"),
                  (2 * again * A, "q and dout for every tile of keys, by one block or by several at "
@@ -296,7 +295,7 @@ def findings(s, ops, resident, shared):
     W, rows = s.V * s.C, 4 * s.N * s.H
     keys, loss = f"attention_backward_keys<{s.D}, table, both>", "cross_entropy_row<bf16>"
     k = resident(keys, 90)
-    heads, folded = SMS * k, total(back.more[:1]) + rows
+    heads = SMS * k
     waves = s.B * s.H * s.parts / heads
     owned = shared(keys) + 4 * s.T * s.D
 
@@ -318,12 +317,11 @@ def findings(s, ops, resident, shared):
         product is bound by its flops all the same. A row of a chunk takes {6 * s.V:,} bytes
         (`kDeviceLogitBytes` of `src/model/model_memory.cpp`).""",
         f"""Attention, backward: seven products where five are least, and
-        {total(back.more) / 1e6:.0f} MB more: {extra(back.name)}. Folding the row products into the
-        second kernel, which reads dout too, saves {folded / 1e6:.0f} MB
-        ({saved(folded, back.times)}) and a launch. One pass for dq, dk and dv needs sums of dq over
-        tiles of keys: atomics, partial sums in memory, or one block a head with dq in shared
-        memory, {4 * s.T * s.D // 1024} KiB at T {s.T} and {owned // 1024} with the other tiles of
-        backward_keys: one block a multiprocessor on sm_80 and sm_90, none on sm_86 and sm_89.""",
+        {total(back.more) / 1e6:.0f} MB more: {extra(back.name)}. One pass for dq, dk and dv needs
+        sums of dq over tiles of keys: atomics, partial sums in memory, or one block a head with dq
+        in shared memory, {4 * s.T * s.D // 1024} KiB at T {s.T} and {owned // 1024} with the other
+        tiles of backward_keys: one block a multiprocessor on sm_80 and sm_90, none on sm_86 and
+        sm_89.""",
         f"""attention_backward_keys: {s.B * s.H * s.parts:,} blocks (`kTableBlocks`) are {waves:.2f}
         times what {SMS} multiprocessors of sm_90 hold, {k} each: {math.ceil(waves)} rounds. With
         {s.parts} block a head, resident blocks re-read q and dout of {heads} heads,

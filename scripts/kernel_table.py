@@ -35,8 +35,9 @@ ARCHS = {80: Arch(80, 164, 2048, 32), 86: Arch(86, 100, 1536, 16), 89: Arch(86, 
 CODES = sorted({a.code for a in ARCHS.values()})
 Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stores and loads, bytes
 
-BIAS_MODES = ("none", "table", "difference", "log_square", "fire", "formed")  # attention.cuh
+BIAS_SOURCES = ("none", "table", "formula", "fire", "formed")  # attention_forms.cuh
 SCALE_MODES = ("none", "content", "both", "rows")           # likewise
+FORMULAS = {"Difference": "difference", "LogSquare": "log_square"}  # src/priors/sums.h
 MLP_KINDS = ("swiglu", "geglu", "gelu", "gelu_erf", "relu")    # core/kinds.h
 
 # What units include, and what says which there are.
@@ -82,12 +83,18 @@ def ptxas(unit, nvcc, logs):
     return log.read_text()
 
 
+def softmax_form(match):
+    """table, both; of a formula its name."""
+    bias = BIAS_SOURCES[int(match[1])]
+    return (f"{FORMULAS.get(match[3], match[3]) if bias == 'formula' else bias}, "
+            f"{SCALE_MODES[int(match[2])]}")
+
+
 def short(signature):
     """norm_rows<bf16, 1, 3, true> of the demangled signature."""
     s = signature.replace("(anonymous namespace)::", "").removeprefix("void ")
     s = re.sub(r"\b(bamtrain|kernels|device)::", "", s)
-    s = re.sub(r"\(BiasMode\)(\d)", lambda m: BIAS_MODES[int(m[1])], s)
-    s = re.sub(r"\(ScaleMode\)(\d)", lambda m: SCALE_MODES[int(m[1])], s)
+    s = re.sub(r"SoftmaxForm<\(BiasSource\)(\d), \(ScaleMode\)(\d), (\w+)>", softmax_form, s)
     s = re.sub(r"\(MlpKind\)(\d)", lambda m: MLP_KINDS[int(m[1])], s)
     return s[:s.index("(")]
 
@@ -114,12 +121,12 @@ THREADS = {
     1: "update_clip_factor",
     32: "join_scale_gradients join_gate_biases join_biases_of_gates",
     64: "fire_lines fire_heads_backward",
-    128: "attention_forward_queries attention_backward_rows attention_backward_queries "
-         "attention_backward_keys attention_reference_rows attention_reference_products "
+    128: "attention_forward_queries attention_searched_queries attention_backward_queries "
+         "attention_backward_keys attention_backward_keys_sticks "
+         "attention_reference_rows attention_reference_products "
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
          "attention_reference_segments attention_reference_searched attention_reference_centres "
-         "attention_reference_sticks attention_row_statistics attention_general_queries_forward "
-         "attention_general_queries attention_general_keys attention_general_keys_sticks "
+         "attention_reference_sticks attention_row_statistics "
          "attention_reference_formed content_scores content_queries content_keys scores_of_rows "
          "content_queries_of_rows content_keys_of_rows relative_biases relative_distances "
          "relative_biases_of_rows relative_distances_of_rows relative_of_distances "
@@ -168,21 +175,40 @@ def fire_totals(rows):
     return 4 * (66 * 32 + 3 * rows)  # FireTotals
 
 
-def general_shared(name, D, fire):
-    """Of the kernels of the general path."""
+def softmax_shared(name, D, bias):
+    """Of the kernels of softmax."""
     rows, tile = query_tile(D), tile_bytes(D, 64)
-    stages, groups = 1 if D > 64 else 2, rows // 64  # kGeneralStages, kRowTiles
+    Q = 16 if D > 96 else 32  # kBackwardQueries
+    if name == "attention_backward_keys":  # K and V, two stages of Q and dO; rows, slice, db
+        biases = 128 + (64 * (Q + 3) if bias == "table" else 0)
+        return (2 * tile + 4 * tile_bytes(D, Q) + Q * (20 + 32 + 16) +
+                (4 * biases if bias in ("table", "fire") else 0))
+    keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kQueriesKeys
+    slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kSlicesFloats
+    shared = 4 * tile_bytes(D, keys) + slices + 4 * rows  # K and V, and of QueryRows the numbers
+    if name == "attention_forward_queries":
+        return tile_bytes(D, rows) + shared
+    if bias in ("fire", "difference", "log_square"):  # NumbersOfRows, sums of threads
+        shared += 4 * 5 * rows + 4 * 4 * rows // 64 * 128
+    if bias == "fire":  # psi_dc, FireTotals
+        shared += slices + fire_totals(rows)
+    return 2 * tile_bytes(D, rows) + shared
+
+
+def any_shared(name, D, fire):
+    """Of the kernels of every normalizer."""
+    rows, tile = query_tile(D), tile_bytes(D, 64)
+    stages, groups = 1 if D > 64 else 2, rows // 64  # kStages, kRowTiles
     slice_bytes, numbers = 4 * (rows + 64), 4 * (1 + 5) * rows  # kSliceFloats; n_i, NumbersOfRows
-    if name == "attention_general_queries_forward":  # Q and K, V or LogitList; Selection, Marks
+    if name == "attention_searched_queries":  # Q and K, V or LogitList; Selection, Marks
         values = max(stages * tile, 4 * 2 * groups * 22 * 128)
         return (tile_bytes(D, rows) + stages * tile + values + 2 * slice_bytes + numbers +
                 24 * 2 * groups * 128 + 2 * 4 * 64 * 4 + 16)
-    if name == "attention_general_queries":  # Q and dO, K and V; sums of threads; psi_dc
+    if name == "attention_backward_queries":  # Q and dO, K and V; sums of threads; psi_dc
         return (2 * tile_bytes(D, rows) + 2 * stages * tile + 2 * slice_bytes + numbers +
-                4 * 4 * groups * 128 + (slice_bytes + fire_totals(rows) if fire else 0))
-    if name == "attention_general_keys":  # K and V, two stages of Q and dO; rows, slice, db
-        Q = 16 if D > 96 else 32  # kBackwardQueries
-        return 2 * tile + 4 * tile_bytes(D, Q) + Q * (16 + 48 + 16) + 4 * (128 + 64 * (Q + 3))
+                4 * 4 * groups * 128 + (2 * slice_bytes + fire_totals(rows) if fire else 0))
+    if name == "attention_backward_keys":
+        return softmax_shared(name, D, "table")
     # K and V, Q and dO; weights and dz, db of a part; slice, n_i
     return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * 64 * 33 + 4 * (128 + 64)
 
@@ -231,22 +257,10 @@ def dynamic_shared(instance):
         return formed_shared(name, args)
     if not name.startswith("attention_") or not args or not args[0].isdigit():
         return 0
-    D = int(args[0])
-    if name.startswith("attention_general"):
-        return general_shared(name, D, "fire" in args)
-    rows = query_tile(D)
-    keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kBackwardKeys
-    slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kQuerySlice
-    if name == "attention_forward_queries":  # Q, two stages of K and V, two slices of the table
-        return tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
-    if name == "attention_backward_queries":  # Q and dO, as before; psi_dc and FireTotals
-        fire = slices + fire_totals(rows) if args[1] == "fire" else 0
-        return 2 * tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices + fire
-    if name == "attention_backward_keys":  # K and V, two stages of Q and dO, rows, slice, db
-        Q = 16 if D > 96 else 32
-        table = {"none": 0, "table": 128 + 64 * (Q + 8), "fire": 128 + 4 * Q}.get(args[1], Q)
-        return 2 * tile_bytes(D, 64) + 4 * tile_bytes(D, Q) + 4 * (4 * Q + table)
-    return 0
+    D, form = int(args[0]), args[1:]
+    if form and not form[0].startswith("Any"):
+        return softmax_shared(name, D, form[0])
+    return any_shared(name, D, "fire" in form)
 
 
 def resident(instance, use, arch):
@@ -274,9 +288,8 @@ def single_table(found):
     """Kernels that no other table shows."""
     rows = []
     for i in sorted(found):
-        if (i.startswith(("norm_rows", "attention_general")) or
-                re.match(r"(content|relative|mix)_\w+<\d", i) or
-                re.search(rf"<\d+, ({'|'.join(BIAS_MODES)}), ", i)):
+        if (i.startswith("norm_rows") or
+                re.match(r"(content|relative|mix|attention)_\w+<\d", i)):
             continue
         use, warps = found[i], math.ceil(threads(i) / 32)
         blocks = {a: resident(i, use[a], a) for a in (80, 90)}
@@ -313,28 +326,30 @@ def attention_table(cell):
 
 def shared_table():
     return table(("kernel", *(f"D {d}" for d in DIMS)), [
-        (said, *(f"{dynamic_shared(f'attention_{kernel}<{d}, {flag}, none>') / 1024:.1f}"
+        (said, *(f"{dynamic_shared(f'attention_{kernel}<{d}, {flag}>') / 1024:.1f}"
                  for d in DIMS))
         for said, kernel, flag in (
-            ("forward_queries", "forward_queries", "table"),
-            ("backward_queries", "backward_queries", "table"),
-            ("backward_queries with fire", "backward_queries", "fire"),
-            ("backward_keys", "backward_keys", "none"),
-            ("backward_keys with a table", "backward_keys", "table"),
-            ("backward_keys with fire", "backward_keys", "fire"))])
+            ("forward_queries", "forward_queries", "table, both"),
+            ("backward_queries", "backward_queries", "table, both"),
+            ("backward_queries with a formula", "backward_queries", "difference, rows"),
+            ("backward_queries with fire", "backward_queries", "fire, rows"),
+            ("backward_keys", "backward_keys", "none, none"),
+            ("backward_keys with a table", "backward_keys", "table, both"),
+            ("backward_keys with fire", "backward_keys", "fire, rows"))])
 
 
-def general_table(found):
+def any_table(found):
     rows = []
-    for said, kernel, flag, more in (
-            ("queries_forward", "queries_forward", ", false", ""),
-            ("queries_forward, formed", "queries_forward", ", true", ""),
-            ("queries", "queries", ", false", ""),
-            ("queries with fire", "queries", ", false", ", fire"),
-            ("queries, formed", "queries", ", true", ""),
-            ("keys", "keys", "", ""), ("keys_sticks", "keys_sticks", "", "")):
-        uses = [found[f"attention_general_{kernel}<{d}{flag}>"] for d in DIMS]
-        asked = [f"attention_general_{kernel}<{d}{more}>" for d in DIMS]
+    for said, kernel, form, more in (
+            ("searched_queries", "searched_queries", ", AnyForm", ""),
+            ("searched_queries, formed", "searched_queries", ", AnyFormed", ""),
+            ("backward_queries", "backward_queries", ", AnyForm", ""),
+            ("backward_queries with fire", "backward_queries", ", AnyForm", ", fire"),
+            ("backward_queries, formed", "backward_queries", ", AnyFormed", ""),
+            ("backward_keys", "backward_keys", ", AnyForm", ""),
+            ("backward_keys_sticks", "backward_keys_sticks", "", "")):
+        uses = [found[f"attention_{kernel}<{d}{form}>"] for d in DIMS]
+        asked = [f"attention_{kernel}<{d}{form}{more}>" for d in DIMS]
         rows += [(said, "registers", *(f"{u[80].registers} / {u[90].registers}" for u in uses)),
                  (said, "dynamic shared, KiB", *(f"{dynamic_shared(i) / 1024:.1f}" for i in asked)),
                  (said, "blocks", *(" / ".join(str(resident(i, u[a], a)) for a in (80, 86, 90))
@@ -403,7 +418,7 @@ Blocks on a multiprocessor follow from its 65,536 registers, given to warps in u
 and 2,048 threads; 32, 16, 24 and 32 blocks (sm_80, 86, 89, 90). Occupancy is warps over the most
 there can be, 64 on sm_80 and sm_90: a block of 128 threads is 6.25 %.
 
-## All but norm, fused and general attention, sm_80 / sm_90
+## All but norm and attention, sm_80 / sm_90
 
 `add_pieces<bf16>` at a width of 768; `cross_entropy_row` with a gradient and more than 16,384
 logits (without a gradient it takes no dynamic shared memory).
@@ -420,7 +435,7 @@ Threads and static shared memory, the same for every type and form; dynamic: non
 Blocks on a multiprocessor, sm_80 / sm_86 / sm_90:
 
 {norm_table(blocks_cell)}
-## Fused attention
+## Attention, softmax
 
 Registers, sm_80 / sm_90:
 
@@ -432,13 +447,13 @@ and sm_89:
 Blocks on a multiprocessor, sm_80 / sm_86 / sm_90; sm_89 as sm_86:
 
 {attention_table(blocks_cell)}
-## General attention
+## Attention, every normalizer
 
 Any bias, scale and normalizer, chosen at run time, by a set of kernels for each head dimension;
-keys_sticks is of stick-breaking, in place of keys. 128 threads a block. Static shared memory: none.
+backward_keys_sticks is of stick-breaking, in place of backward_keys. 128 threads a block. Static shared memory: none.
 Registers: sm_80 / sm_90. Blocks on a multiprocessor: sm_80 / sm_86 / sm_90; sm_89 as sm_86.
 
-{general_table(found)}
+{any_table(found)}
 ## Biases that read queries and keys
 
 Transformer-XL's (relative), CoPE's (contextual), and DAPE's mixes of heads, by distance or by

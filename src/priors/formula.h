@@ -8,8 +8,6 @@
 //
 //   struct Formula {
 //     static constexpr bool kRelative;   f depends on n_j - n_i only: an origin may be subtracted
-//     static constexpr bool kFused;      CUDA's fused kernels support it (kernels/attention.cuh);
-//                                        without them softmax uses the general kernels
 //     template <class Math, class Real> BAMTRAIN_EITHER static Real
 //         bias(Real row, Real key, Real d),
 //         of_row(row, key, d), of_key(row, key, d);   db/dn_i, db/dn_j
@@ -46,17 +44,11 @@ BAMTRAIN_EITHER void with_formula(Formula formula, const F& f) {
 }
 
 template <class... Of>
-BAMTRAIN_HD constexpr bool is_fused_in(TypeList<Of...>, Formula formula) {
-  int n = 0;
-  return ((n++ == static_cast<int>(formula) && Of::kFused) || ...);
-}
-template <class... Of>
 BAMTRAIN_HD constexpr bool is_relative_in(TypeList<Of...>, Formula formula) {
   int n = 0;
   return ((n++ == static_cast<int>(formula) && Of::kRelative) || ...);
 }
-/// kFused and kRelative of a formula.
-BAMTRAIN_HD constexpr bool is_fused(Formula formula) { return is_fused_in(Formulas(), formula); }
+/// kRelative of a formula.
 BAMTRAIN_HD constexpr bool is_relative(Formula formula) {
   return is_relative_in(Formulas(), formula);
 }

@@ -8,7 +8,7 @@ namespace bamtrain {
 
 /// b = -|x|.
 struct Difference {
-  static constexpr bool kRelative = true, kFused = true;
+  static constexpr bool kRelative = true;
 
   template <class Math, class Real>
   BAMTRAIN_EITHER static Real bias(Real row, Real key, Real) {
@@ -28,7 +28,7 @@ struct Difference {
 /// b = -log(1 + x^2). exp(b) = 1 / (1 + x^2) is at most 1, and at least 10^-14 where fp32 resolves
 /// x, while exp spans 10^76.
 struct LogSquare {
-  static constexpr bool kRelative = true, kFused = true;
+  static constexpr bool kRelative = true;
 
   template <class Math, class Real>
   BAMTRAIN_EITHER static Real bias(Real row, Real key, Real) {

@@ -2,9 +2,9 @@
 
 #include "catch.h"
 #include "kernels/attention_backward_keys.cuh"
-#include "kernels/attention_backward_queries.cuh"
 #include "kernels/attention_backward_table.cuh"
 #include "kernels/attention_cases.h"
+#include "kernels/attention_checks.h"
 #include "thinned.h"
 
 using namespace bamtrain;
@@ -70,6 +70,10 @@ TEST_CASE("attention kernels of every head dimension agree with the reference") 
   }
 }
 
+TEST_CASE("more heads of all sequences than a grid has rows are taken by two launches", "[long]") {
+  compare_fused({32800, 2, 2, 1}, 16, kTableAndScale);
+}
+
 TEST_CASE("rows that see one key have gradients that are zero to the bit, but for their values'") {
   const AttentionCase c = {2, 140, 2, 1, false, 1};
   for (const AttentionForm& form : kEveryForm) {
@@ -107,14 +111,18 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
   REQUIRE(kernels::attention_forward(arrays.forward(), nullptr).ok());
   REQUIRE(kernels::attention_backward(g, nullptr).ok());
   const Results four = arrays.results();
-  const kernels::AttentionSaved saved = {g.dout, g.saved.level, g.row_product};
+  kernels::BackwardSaved saved = {};
+  saved.dout = g.dout;
+  saved.rows = g.saved;
+  saved.centre = g.row_product;
+  using Form = kernels::SoftmaxForm<kernels::BiasSource::table, kernels::ScaleMode::none>;
   for (int parts = 1; parts <= 3; ++parts) {
     INFO(parts << " parts");
-    constexpr auto kTable = kernels::BiasMode::table;
-    REQUIRE(device::launch(kernels::attention_backward_keys<D, kTable, kernels::ScaleMode::none>,
-                           {static_cast<uint32_t>(parts), 2, 2}, {kernels::kThreads, 1, 1},
-                           kernels::attention_backward_keys_shared<D>(kTable), nullptr, g.in, saved,
-                           g.dk, g.dv, g.dnumbers, g.partial, kernels::attention_partial_table(c.T))
+    REQUIRE(device::launch(kernels::attention_backward_keys<D, Form>,
+                           {static_cast<uint32_t>(parts), 4, 1}, {kernels::kThreads, 1, 1},
+                           kernels::attention_backward_keys_shared<D, Form>(), nullptr, g.in, saved,
+                           g.dk, g.dv, g.dnumbers, g.partial, kernels::attention_partial_table(c.T),
+                           0)
                 .ok());
     REQUIRE(device::launch(kernels::attention_backward_table, {7, 4, 1}, {256, 1, 1}, 0, nullptr,
                            g.dtable, g.dtable_head, g.partial,
@@ -151,11 +159,11 @@ TEST_CASE("tiles that no query sees are not computed") {
     fused(c, 16, kTableForm);
     return engine::counters().mma;
   };
-  // MMA counts at D 16. Forward, a warp of 32 queries takes 32 for 64 keys. The first backward
-  // kernel takes 24 for 32 keys. In the second, four warps take 64 for 32 queries and 64 keys. With
-  // 640 rows: the triangle, then a window of 64.
-  CHECK(products({1, 640, 1, 1}) == 110 * 32 + 210 * 24 + 110 * 64);
-  CHECK(products({1, 640, 1, 1, false, 64}) == 38 * 32 + 57 * 24 + 38 * 64);
+  // MMA counts at D 16. For 32 keys, a warp of 32 queries takes 16 forward and 24 backward. In the
+  // second backward kernel, four warps take 64 for 32 queries and 64 keys. With 640 rows: the
+  // triangle, then a window of 64.
+  CHECK(products({1, 640, 1, 1}) == 210 * (16 + 24) + 110 * 64);
+  CHECK(products({1, 640, 1, 1, false, 64}) == 57 * (16 + 24) + 38 * 64);
 }
 
 TEST_CASE("arguments that the attention kernels do not take are refused") {
@@ -177,6 +185,12 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   forward([](auto& f) { f.in.first_key = nullptr; });
   forward([](auto& f) { f.saved.level = nullptr; });
   forward([](auto& f) { f.out.data += 4; });
+  kernels::AttentionInputs<DeviceBf16> formed = arrays.forward().in;
+  formed.table = nullptr;
+  formed.formed = {arrays.forward().saved.level, nullptr, nullptr, 0, c.T, c.T, (1 << 24) - 64};
+  CHECK(kernels::bf16_refusal(formed) == nullptr);
+  formed.formed.stride = 1 << 24;
+  CHECK(kernels::bf16_refusal(formed) != nullptr);
   const auto backward = [&](auto&& change) {
     kernels::AttentionBackward<DeviceBf16> g = arrays.backward();
     change(g);

@@ -13,10 +13,10 @@ import pathlib
 import re
 import sys
 
-# By how a name begins, the first that fits: the source, from the folder KERNELS. Of others: FUSED.
-FUSED = "attention.cu"
+# By how a name begins, the first that fits: the source, from the folder KERNELS. Of others:
+# ATTENTION.
+ATTENTION = "attention.cu"
 SOURCES = {
-    "general": "attention_general.cu",
     "content": "attention_content.cu",
     "relative": "attention_content.cu",
     "contextual": "attention_cope.cu",
@@ -29,30 +29,29 @@ ORIGINAL = "original"
 # name: (file, text that occurs once, its replacement)
 MUTATIONS = {
     "no_barrier_after_load": (
-        "attention_forward.cuh",
-        "device::copy_async_wait<1>();\n    device::barrier();",
-        "device::copy_async_wait<1>();"),
+        "attention_stream.cuh", "device::barrier();\n      f(StreamedTile", "f(StreamedTile"),
     "no_barrier_before_next_load": (
-        "attention_forward.cuh",
-        "next_bias, thread);\n    }\n    device::barrier();", "next_bias, thread);\n    }"),
+        "attention_stream.cuh", "device::barrier();\n      if (ended()) break;",
+        "if (ended()) break;"),
     "wait_one_group_too_lax": (
-        "attention_forward.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
+        "attention_stream.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
+    "slice_of_the_tile_before": (
+        "attention_stream.cuh", "store(after, step ^ 1);", "store(after, step);"),
     "mask_off_by_one": (
-        "attention.cuh", "return j <= rows[r] && j >= first[r];",
-        "return j <= rows[r] + 1 && j >= first[r];"),
+        "attention_rows.cuh", "stick ? rows[r] : rows[r] + 1", "stick ? rows[r] : rows[r] + 2"),
     "last_queries_of_a_warp_missed": (
-        "attention.cuh", "return j0 < i0 + tile_row(l, kRowTiles<D>) &&",
-        "return j0 < i0 + tile_row(l, 0) &&"),
+        "attention_rows.cuh", "< end ? i0 + group_row(l, M) : end;",
+        "< end ? i0 + group_row(l, 0) : end;"),
     "first_keys_of_a_warp_missed": (
-        "attention.cuh", "&& j0 + kKeys > warp_begin;", "&& j0 > warp_begin;"),
+        "attention_rows.cuh", "&& j0 + keys > warp_begin;", "&& j0 > warp_begin;"),
     "window_forgotten_in_whole_tiles": (
-        "attention.cuh", " && widest_first <= j0", ""),
+        "attention_rows.cuh", "return j0 >= all_begin && ", "return "),
     "bias_slice_off_by_one": (
-        "attention.cuh", "rows[r] - i0 - key + kKeys - 1", "rows[r] - i0 - key + kKeys"),
+        "attention_rows.cuh", "rows[r] - i0 - key + kKeys - 1;", "rows[r] - i0 - key + kKeys;"),
     "operand_index": (
         "attention.cuh", "chunk = 2 * step + l.lane / 8 % 2", "chunk = 2 * step + l.lane / 16 % 2"),
     "accumulator_not_rescaled": (
-        "attention_forward.cuh", "sum_out[m][n][2 * half + 1] *= keep;", ""),
+        "attention_forward.cuh", "sum_out[r / 2][n][r % 2 * 2 + 1] *= keep;", ""),
     "shuffle_mask": (
         "attention_forward.cuh", "sum[r] += device::shuffle_xor(device::kWholeWarp, sum[r], 2);",
         "sum[r] += device::shuffle_xor(0x7FFFFFFFu, sum[r], 2);"),
@@ -62,28 +61,34 @@ MUTATIONS = {
     "rows_past_the_end_written": (
         "attention_forward.cuh", "if (!own.inside(r)) continue;", ""),
     "row_product_dropped": (
-        "attention_backward_queries.cuh", "(dz[m][n][e] - row_product[r])", "dz[m][n][e]"),
+        "attention_backward_queries.cuh", "x = w.u * (x - centre_of_row);", "x = w.u * x;"),
     "second_row_tile_where_the_first_is": (
-        "attention.cuh", "return (l.warp * kRowTiles<D> + m) * kWarpRows;",
-        "return l.warp * kRowTiles<D> * kWarpRows;"),
-    "queries_no_barrier_before_next_load": (
-        "attention_backward_queries.cuh",
-        "next_bias, thread);\n    }\n    device::barrier();", "next_bias, thread);\n    }"),
+        "attention_rows.cuh", "return (l.warp * M + m) * kWarpRows;",
+        "return l.warp * M * kWarpRows;"),
+    "derivatives_of_the_tile_before": (
+        "attention_stream.cuh", "return derivatives + of.step * Block::kSliceFloats;",
+        "return derivatives;"),
     "keys_no_barrier_before_diagonals": (
         "attention_backward_keys.cuh",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);\n        device::barrier();",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);"),
     "scale_forgotten_in_dq": (
-        "attention_backward_queries.cuh", "root * own.t[r]", "root"),
+        "attention_backward_queries.cuh", "of_row, own.factor[r], l);", "of_row, root, l);"),
+    "scale_forgotten_in_dk": (
+        "attention_backward_keys.cuh", "dz[n][e] *= t[n][e % 2];", ""),
+    "scale_of_biases_forgotten": (
+        "attention_backward_keys.cuh", "kLog2e * u[n][e % 2] :", "kLog2e :"),
+    "scale_gradient_in_base_2": (
+        "attention_backward_queries.cuh", "(own.in_base_2(a) ? kLn2 : 1.0f)", "1.0f"),
     "first_queries_missed": (
-        "attention_backward_keys.cuh", "first_key[middle] > j0 + kTile - 1",
+        "attention_backward.cuh", "first_key[middle] > j0 + kTile - 1",
         "first_key[middle] > j0"),
     "diagonal_off_by_one": (
         "attention_backward_keys.cuh", "const int shift = thread - (kTile - 1);",
         "const int shift = thread - kTile;"),
     "partial_table_of_another_block": (
-        "attention_backward_keys.cuh", "(static_cast<int64_t>(b) * a.H + h) * parts + part)",
-        "(static_cast<int64_t>(b) * a.H + h) * parts)"),
+        "attention_backward_keys.cuh", "(row_of_head / a.T * parts + part) * slot_floats",
+        "(row_of_head / a.T * parts) * slot_floats"),
     "segments_never_left": (
         "attention_fire.cuh", "if (place.low <= nearest) return;", "return;"),
     "segment_ends_off_by_one": (
@@ -94,91 +99,88 @@ MUTATIONS = {
         "attention_fire.cuh", "inverse[row] * with_psi", "inverse[0] * with_psi"),
     "slots_of_fire_shared": (
         "attention_fire.cuh", "kSlots + 8 * l.warp + l.row", "kSlots + l.row"),
-    "general_tiles_marked_for_this_pass": (
-        "attention_general_forward.cuh", "marks.set(pass + 1, l.warp, tile)",
+    "tiles_marked_for_this_pass": (
+        "attention_searched.cuh", "marks.set(pass + 1, l.warp, tile)",
         "marks.set(pass, l.warp, tile)"),
-    "general_live_bit_of_another_tile": (
-        "attention_general_forward.cuh", "(marked >> l.lane & 1) << (of_all % 32)",
-        "(marked >> l.lane & 1) << (tile % 32)"),
-    "general_live_words_of_the_word_before": (
-        "attention_general_forward.cuh", "store_live();\n      live_at = of_all / 32;",
-        "live_at = of_all / 32;\n      store_live();"),
-    "general_live_bits_of_the_first_warp": (
-        "attention_general_live.cuh", "words[g * per_group + at]", "words[at]"),
-    "general_support_ends_early": (
+    "live_bit_of_another_tile": (
+        "attention_searched.cuh", "(marked >> l.lane & 1) << (of.tile % 32)",
+        "(marked >> l.lane & 1) << ((of.tile - own.first_tile) % 32)"),
+    "live_words_of_the_word_before": (
+        "attention_searched.cuh", "store_live();\n      live_at = of.tile / 32;",
+        "live_at = of.tile / 32;\n      store_live();"),
+    "live_bits_of_the_first_warp": (
+        "attention_live.cuh", "words[g * per_group + at]", "words[at]"),
+    "support_ends_early": (
         "attention_search.cuh", "!(bound_ - a_ * (of_row - z) <= 0)",
         "!(bound_ - a_ * (of_row - z) <= 0.9f)"),
-    "general_support_of_topk_ends_early": (
+    "support_of_topk_ends_early": (
         "attention_search.cuh", "bound_ = unordered(selection_->low);",
         "bound_ = unordered(selection_->high);"),
-    "general_list_of_one_logit": (
+    "list_of_one_logit": (
         "attention_selection.cuh", "slot(n) = z;", "slot(0) = z;"),
-    "general_full_lists_of_other_lanes": (
+    "full_lists_of_other_lanes": (
         "attention_selection.cuh", "(full >> (lane & ~3) & 15) == 0", "(full >> lane & 1) == 0"),
-    "general_list_too_short": (
+    "list_too_short": (
         "attention_search.cuh", "? threshold - width", "? threshold - 0.5f * width"),
-    "general_roots_of_another_delta": (
+    "roots_of_another_delta": (
         "attention_search.cuh", "f(root + (threshold - list_.delta()), j)", "f(root, j)"),
-    "general_smaller_logits_take_the_room": (
+    "smaller_logits_take_the_room": (
         "attention_selection.cuh", "slot(place) = fmaxf(z, slot(place));", "slot(place) = z;"),
-    "general_left_out_of_other_lanes": (
+    "left_out_of_other_lanes": (
         "attention_search.cuh",
         "left_out = fmaxf(left_out, device::shuffle_xor(device::kWholeWarp, left_out, 1));", ""),
-    "general_list_of_too_small_a_delta": (
+    "list_of_too_small_a_delta": (
         "attention_search.cuh", "whole_ && bound_ <= listed", "whole_"),
-    "general_groups_counted_twice": (
+    "groups_counted_twice": (
         "attention_search.cuh", "counts[k] += z >= from[k] ? 1.0f : 0.0f",
         "counts[k] += z >= from[k] ? 2.0f : 0.0f"),
-    "general_weights_of_another_sum": (
+    "weights_of_another_sum": (
         "attention_search.cuh", "threshold - (norm - 1.0f)", "threshold - (norm - 0.9f)"),
-    "general_last_tie_forgotten": (
+    "last_tie_forgotten": (
         "attention_search.cuh", "set_last(-selection_->low);", "set_last(-selection_->low - 1);"),
-    "general_all_ties_kept": (
+    "all_ties_kept": (
         "attention_search.cuh", "phase = SearchPhase::ties;",
         "phase = SearchPhase::done;\n    selection_->low = -i_;\n    return;"),
-    "general_tie_of_the_last_key_dropped": (
+    "tie_of_the_last_key_dropped": (
         "attention_weights.cuh", "z == threshold && j > static_cast<int>",
         "z == threshold && j >= static_cast<int>"),
-    "general_bias_without_the_slope": (
-        "attention_general_keys.cuh", "more.of_bias = more.u * line.slope;",
-        "more.of_bias = more.u;"),
-    "general_centre_weighed_by_p": (
+    "bias_without_the_slope": (
+        "attention_backward_keys.cuh", "t * line.slope : line.slope;", "t : 1.0f;"),
+    "centre_weighed_by_p": (
         "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
-    "general_alpha_without_centre": (
+    "alpha_without_centre": (
         "attention_weights.cuh", "(h_dp - centre() * h) / (a * a)", "h_dp / (a * a)"),
-    "general_carries_of_tiles": (
-        "attention_general.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
-    "general_stick_not_broken_within_eight_keys": (
-        "attention_general_sticks.cuh", "broken + sums.others +", "broken +"),
-    "general_lanes_beyond_the_row": (
-        "attention_general_sticks.cuh", "if (place >= distance) sum += other;", "sum += other;"),
-    "general_gains_of_the_pair_forgotten": (
-        "attention_general_sticks.cuh", "(first + gained[0])", "first"),
-    "general_own_key_takes_a_share": (
-        "attention_general.cuh", "stick ? rows[r] : rows[r] + 1", "rows[r] + 1"),
-    "general_operand_not_transposed": (
-        "attention_general_keys_sticks.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
+    "carries_of_tiles": (
+        "attention_backward.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
+    "stick_not_broken_within_eight_keys": (
+        "attention_sticks.cuh", "broken + sums.others +", "broken +"),
+    "lanes_beyond_the_row": (
+        "attention_sticks.cuh", "if (place >= distance) sum += other;", "sum += other;"),
+    "gains_of_the_pair_forgotten": (
+        "attention_sticks.cuh", "(first + gained[0])", "first"),
+    "own_key_takes_a_share": (
+        "attention_rows.cuh", "stick ? rows[r] : rows[r] + 1", "rows[r] + 1"),
+    "operand_not_transposed": (
+        "attention_backward_keys_sticks.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
         "16 * step + l.lane / 8 % 2 * 8 + l.lane % 8"),
-    "general_no_barrier_before_operands": (
-        "attention_general_keys_sticks.cuh", "device::barrier();\n        uint32_t operand[1]",
+    "no_barrier_before_operands": (
+        "attention_backward_keys_sticks.cuh", "device::barrier();\n        uint32_t operand[1]",
         "uint32_t operand[1]"),
-    "general_diagonal_off_by_one": (
-        "attention_general_keys_sticks.cuh", "shift + kTile - 1;", "shift + kTile;"),
-    "general_sums_of_the_first_part": (
-        "attention_general_keys_sticks.cuh", "thread / kPart == part_of_tile", "thread / kPart == 0"),
-    "general_keys_behind_the_query": (
-        "attention_general_keys.cuh", "if (j > i ||", "if (j > i + 1 ||"),
-    "general_bias_of_another_distance": (
-        "attention_general_keys.cuh", "slice[query - own + kTile - 1]; });",
+    "sticks_diagonal_off_by_one": (
+        "attention_backward_keys_sticks.cuh", "shift + kTile - 1;", "shift + kTile;"),
+    "sums_of_the_first_part": (
+        "attention_backward_keys_sticks.cuh", "thread / kPart == part_of_tile", "thread / kPart == 0"),
+    "keys_behind_the_query": (
+        "attention_backward_keys.cuh", "if (j > i ||", "if (j > i + 1 ||"),
+    "bias_of_another_distance": (
+        "attention_backward_keys.cuh", "slice[query - own + kTile - 1]; });",
         "slice[query - own + kTile]; });"),
-    "general_queries_read_too_early": (
-        "attention_general_keys.cuh", "device::barrier();\n\n        // Transposed",
+    "queries_read_too_early": (
+        "attention_backward_keys.cuh", "device::barrier();\n\n        // Transposed",
         "\n\n        // Transposed"),
-    "general_db_of_the_key_before": (
-        "attention_general_keys.cuh", "db[own * kDbRow + own + shift]",
-        "db[own * kDbRow + own + shift - 1]"),
-    "general_wait_one_group_too_lax": (
-        "attention_general_queries.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
+    "db_of_the_key_before": (
+        "attention_backward_keys.cuh", "db[own * kDbRow<D> + own + shift]",
+        "db[own * kDbRow<D> + own + shift - 1]"),
     "content_no_barrier_before_next_keys": (
         "attention_content.cuh", "device::barrier();\n    copy_tile<D>(keys,",
         "copy_tile<D>(keys,"),
@@ -288,7 +290,7 @@ def source_of(name: str) -> str:
     for begin, source in SOURCES.items():
         if name.startswith(begin + "_"):
             return source
-    return FUSED
+    return ATTENTION
 
 
 def originals() -> list:

@@ -1,10 +1,11 @@
 #pragma once
-// The general path, backward: dk, dv, and db by distance or by key, of stick-breaking. Weights and
-// dz of a tile are formed as in attention_general_queries.cuh, a warp 16 queries, and change hands
+// Attention, backward: dk, dv, and db by distance or by key, of stick-breaking. Weights and
+// dz of a tile are formed as in attention_backward_queries.cuh, a warp 16 queries, and change hands
 // through shared memory: in the products for dk and dv a warp owns 16 keys.
 
 #include "attention_backward_keys.cuh"
-#include "attention_general_sticks.cuh"
+#include "attention_sticks.cuh"
+#include "attention_stream.cuh"
 
 namespace bamtrain::kernels {
 
@@ -22,12 +23,16 @@ constexpr int kOwnColumns = D > 64 ? (D / 2 + 15) / 16 * 16 : D;
 template <int D>
 constexpr int kColumnBlocks = D > 64 ? 2 : 1;
 
+/// Of tiles that are halves of those of the other kernels at some D.
+template <int D>
+using SticksRows = QueryRows<1, AnyForm, kTile, kQueryTile<D>>;
+
 /// Launch with grid (parts, key heads in flight, kColumnBlocks), kThreads threads and this much
 /// dynamic shared memory.
 template <int D>
-constexpr size_t attention_general_sticks_shared() {
-  return (2 + 2 * kGeneralStages<D>)*kTileBytes<D> + kExchangeBytes + kDbBytes +
-         (GeneralRows<1>::kSliceFloats + kTile) * sizeof(float);
+constexpr size_t attention_backward_keys_sticks_shared() {
+  return (2 + 2 * kStages<D, AnyForm>)*kTileBytes<D> + kExchangeBytes + kDbBytes +
+         (SticksRows<D>::kSliceFloats + kTile) * sizeof(float);
 }
 
 /// The 16 x 16 operand A at rows 16 `warp` and columns 16 `step` of the transpose of a tile (64,
@@ -42,8 +47,8 @@ BAMTRAIN_DEVICE void load_transposed(uint32_t (&a)[4], SharedAddress tile, int s
 
 /// Logits become weights, dP dz. `head`: of the queries, in flight. All lanes of the warp call.
 BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInputs<bf16>& a,
-                                     const GeneralSaved& saved, const GeneralRows<1>& own, int j0,
-                                     int head, const Lane& l) {
+                                     const BackwardSaved& saved, const auto& own, int j0, int head,
+                                     const Lane& l) {
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     float broken = 0, before = 0;
@@ -63,10 +68,10 @@ BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInput
 /// attention_backward_keys, of the key heads of all sequences from first_head on.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
-    attention_general_keys_sticks(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dk,
-                                  Rows<bf16> dv, float* dnumbers, float* partial,
-                                  int64_t slot_floats, int first_head) {
-  constexpr int kStages = kGeneralStages<D>;
+    attention_backward_keys_sticks(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
+                                   Rows<bf16> dv, float* dnumbers, float* partial,
+                                   int64_t slot_floats, int first_head) {
+  constexpr int kBuffers = kStages<D, AnyForm>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane, group = a.H / a.K, tiles = (a.T + kTile - 1) / kTile;
@@ -76,16 +81,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int b = (first_head + head) / a.K, kh = (first_head + head) % a.K;
   const SharedAddress keys = device::shared_address(shared);
   const SharedAddress values = keys + kTileBytes<D>;
-  const SharedAddress queries = values + kTileBytes<D>;  // kStages of them
-  const SharedAddress outputs = queries + kStages * kTileBytes<D>;
-  const SharedAddress weights_tile = outputs + kStages * kTileBytes<D>;
+  const SharedAddress queries = values + kTileBytes<D>;  // kBuffers of them
+  const SharedAddress outputs = queries + kBuffers * kTileBytes<D>;
+  const SharedAddress weights_tile = outputs + kBuffers * kTileBytes<D>;
   const SharedAddress gradients_tile = weights_tile + kTileBytes<kTile>;
-  unsigned char* const exchange = shared + (2 + 2 * kStages) * kTileBytes<D>;
+  unsigned char* const exchange = shared + (2 + 2 * kBuffers) * kTileBytes<D>;
   auto* const p_tile = reinterpret_cast<uint32_t*>(exchange);
   auto* const ds_tile = reinterpret_cast<uint32_t*>(exchange + kTileBytes<kTile>);
   float* const db = reinterpret_cast<float*>(exchange + kExchangeBytes);  // (queries, kDbStride)
   float* const slice = reinterpret_cast<float*>(exchange + kExchangeBytes + kDbBytes);
-  float* const row_sums = slice + GeneralRows<1>::kSliceFloats;
+  float* const row_sums = slice + SticksRows<D>::kSliceFloats;
 
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = 1.0f / a.content_divisor;
@@ -135,12 +140,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (i0 < end) copy(i0, 0);
       while (i0 < end) {
         const int after = next(i0);
-        const uint32_t stage = step % kStages;
-        const GeneralRows<1> own(a, b, h, i0, kQueryTile<D>, root, row_sums, l);
-        own.fill_slice(slice, a, j0, thread);
+        const uint32_t stage = step % kBuffers;
+        const SticksRows<D> own(a, b, h, i0, root, row_sums, l);
+        const int entries = own.has_slice(a) ? SticksRows<D>::kSliceFloats : 0;
+        for (int n = 0; thread + n * kThreads < entries; ++n) {
+          slice[thread + n * kThreads] = own.slice_entry(a, j0, thread, n);
+        }
 
-        if (kStages > 1 && after < end) {
-          copy(after, (step + 1) % kStages);
+        if (kBuffers > 1 && after < end) {
+          copy(after, (step + 1) % kBuffers);
           device::copy_async_wait<1>();
         } else {
           device::copy_async_wait<0>();
@@ -210,7 +218,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         multiply<D>(sum_k, operand, queries + stage * kTileBytes<D> + own_columns, l);
         device::barrier();
         ++step;
-        if (kStages == 1 && after < end) copy(after, 0);
+        if (kBuffers == 1 && after < end) copy(after, 0);
         i0 = after;
       }
       if (of_numbers && thread < kTile && j0 + thread < a.T) {

@@ -1,22 +1,18 @@
 #pragma once
-// The general path of attention on a device: any bias, scale and normalizer, chosen at run time, so
-// that there is one set of kernels per head dimension. Products of tiles are those of the fused
-// kernels; between them logits lie in the registers of the warp that owns their rows.
+// The rows of queries that a block of the attention kernels owns, and their logits. Those of
+// AnyForm are formed alike in every kernel, with every rounding written down, so that each finds
+// the same.
 //
-// A warp has one or two groups of 16 rows and whole tiles of 64 keys: what a bit of SavedRows::live
-// is about. Logits are formed by the same code everywhere, with every rounding written down, so
-// that each kernel finds the same.
+// A warp has one or two groups of 16 rows by 32 keys at a time, half of a tile of 64, which is what
+// a bit of SavedRows::live is about.
 
 #include "attention.cuh"
 #include "attention_fire.cuh"
-#include "attention_general_live.cuh"
+#include "attention_forms.cuh"
+#include "attention_live.cuh"
 #include "attention_search.cuh"
 
 namespace bamtrain::kernels {
-
-/// Stages of the tiles that a kernel streams: as many as fit beside the others into 99 KiB.
-template <int D>
-constexpr int kGeneralStages = D > 64 ? 1 : 2;
 
 /// Keys that a warp has in registers at a time: half a tile.
 constexpr int kPart = kCarriedKeys, kParts = kTile / kPart;
@@ -28,10 +24,11 @@ template <int M>
 using GroupsOfLogits = float[M][kColumns][4];
 
 /// f(part) of a tile, from the last to the first where `leftwards`.
-template <class F>
+template <int kKeys = kTile, class F>
 BAMTRAIN_DEVICE void for_parts(bool leftwards, const F& f) {
+  constexpr int kOfTile = kKeys / kPart;
   BAMTRAIN_NO_UNROLL
-  for (int n = 0; n < kParts; ++n) f(leftwards ? kParts - 1 - n : n);
+  for (int n = 0; n < kOfTile; ++n) f(leftwards ? kOfTile - 1 - n : n);
 }
 /// Bytes from a tile of keys to its part.
 template <int D>
@@ -39,49 +36,8 @@ BAMTRAIN_DEVICE uint32_t part_bytes(int part) {
   return static_cast<uint32_t>(part) * kTileBytes<D, kPart>;
 }
 
-/// As copy_tile(), in fewer instructions and more registers than the fused kernels can spare.
-/// `head`: row_of(x, b, 0, h).
-template <int D, int kRows = kTile>
-BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>& x,
-                                       const bf16* head, int t0, int T) {
-  constexpr int kChunks = D / 8, kStep = kThreads / kChunks;  // a thread has every kStep-th row
-  if constexpr (kThreads % kChunks != 0 || kRows % kStep != 0) {
-    copy_tile<D, kRows>(to, {head, 0, x.row, 0}, 0, 0, t0, T);
-  } else {
-    const int thread = static_cast<int>(device::thread_index().x);
-    const int first = thread / kChunks, c = thread % kChunks;
-    const bf16* from = head + (t0 + first) * x.row + 8 * c;
-    to += static_cast<uint32_t>(first) * kRowBytes<D> + 16u * static_cast<uint32_t>(c);
-    if (t0 + kRows <= T) {
-      BAMTRAIN_UNROLL
-      for (int r = 0; r < kRows; r += kStep) {
-        device::copy_async_16(to, from);
-        from += kStep * x.row;
-        to += kStep * kRowBytes<D>;
-      }
-    } else {
-      BAMTRAIN_NO_UNROLL
-      for (int r = 0; r < kRows; r += kStep) {
-        const bool inside = t0 + first + r < T;
-        device::copy_async_16(to, inside ? from : x.data, inside);
-        from += kStep * x.row;
-        to += kStep * kRowBytes<D>;
-      }
-    }
-  }
-}
-
-/// Where b comes from.
-enum class BiasSource { none, table, formula, fire, formed };
-BAMTRAIN_DEVICE BiasSource bias_source(const AttentionInputs<bf16>& a) {
-  return a.table != nullptr      ? BiasSource::table
-         : a.fire.psi != nullptr ? BiasSource::fire
-         : a.numbers != nullptr  ? BiasSource::formula
-                                 : BiasSource::none;
-}
-
 /// What formulas compute with.
-struct GeneralMath {
+struct DeviceMath {
   BAMTRAIN_DEVICE static float log1p(float a, float b) {
     return kLn2 * device::log2_approx(fmaf(a, b, 1.0f));
   }
@@ -103,12 +59,14 @@ struct GroupRows {
   BAMTRAIN_DEVICE int operator[](int n) const { return first + kWarpRows * (n / 2) + 8 * (n % 2); }
 };
 
-/// The queries [i0, i0 + 64 M) of one head, M groups a warp; a thread has parts of two rows of
-/// each: index 2 m + r is row r of group m. kFormed: their biases were formed before.
-template <int M, bool kFormed = false>
-struct GeneralRows {
-  static constexpr int kQueries = M * kTile, kRows = 2 * M;
-  static constexpr int kSliceFloats = kQueries + kTile;  // of the biases of a tile of keys
+/// The queries [i0, i0 + 64 M) of one head, M groups a warp, and the tiles of kOfTile keys that
+/// they see; a thread has parts of two rows of each group: index 2 m + r is row r of group m.
+template <int M, class Form = AnyForm, int kOfTile = kTile, int kOriginTile = M* kTile>
+struct QueryRows {
+  static constexpr int kGroups = M, kQueries = M * kTile, kRows = 2 * M, kKeys = kOfTile;
+  // Floats of the biases of a tile of keys that a thread loads, and those of a slice.
+  static constexpr int kSliceLoads = (kQueries + kKeys - 1 + kThreads - 1) / kThreads;
+  static constexpr int kSliceFloats = Form::kOnline ? kSliceLoads * kThreads : kQueries + kKeys;
 
   int b, h, i0;
   int end;                    // T
@@ -118,13 +76,17 @@ struct GeneralRows {
   int all_begin, all_end;    // and all of them
   GroupRows rows;            // those past T see nothing
   float factor[kRows];       // z = factor <q, k> + u b
-  float* numbers;            // (kQueries), in shared memory: n_i less origin()
-  int numbers_from;          // origin's token
+  // Online: where the next tile of keys begins, with fire. Others look it up anew, for the
+  // registers.
+  static constexpr bool kKeepsPlaces = Form::kOnline && Form::kFire;
+  mutable FirePlace places[kKeepsPlaces ? kRows : 1];
+  float* numbers;    // (kQueries), in shared memory: n_i less origin()
+  int numbers_from;  // origin's token
 
   /// All lanes of the warp call, which alone reads and writes what is in `numbers` of its rows.
-  /// `query_tile`: kQueryTile<D>. `root`: 1 / a.content_divisor.
-  BAMTRAIN_DEVICE GeneralRows(const AttentionInputs<bf16>& a, int of_b, int of_h, int of_i0,
-                              int query_tile, float root, float* shared_numbers, const Lane& l)
+  /// `root`: 1 / a.content_divisor.
+  BAMTRAIN_DEVICE QueryRows(const AttentionInputs<bf16>& a, int of_b, int of_h, int of_i0,
+                            float root, float* shared_numbers, const Lane& l)
       : b(of_b),
         h(of_h),
         i0(of_i0),
@@ -133,24 +95,30 @@ struct GeneralRows {
         numbers(shared_numbers) {
     const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
     const int last_row = i0 + kQueries <= a.T ? i0 + kQueries - 1 : a.T - 1;
-    first_tile = first_key[i0] / kTile;
-    last_tile = last_row / kTile;
+    first_tile = first_key[i0] / kKeys;
+    last_tile = last_row / kKeys;
 
     const int warp_row = i0 + group_row(l, 0);
     warp_begin = warp_row < end ? first_key[warp_row] : end;
     warp_end = i0 + group_row(l, M) < end ? i0 + group_row(l, M) : end;
     all_begin = first_key[last_row];
     all_end = i0 + group_row(l, M) <= end ? warp_row + 1 : 0;
-    numbers_from = i0 / query_tile * query_tile;
+    numbers_from = kQueries % kOriginTile == 0 ? i0 : i0 / kOriginTile * kOriginTile;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      factor[r] = root * scale(a, r);
-      if (!kFormed && a.numbers != nullptr && l.pair == 0) {
+      factor[r] = root * load_scale(a, r);
+      if (Form::bias(a) == BiasSource::formula && l.pair == 0) {
         numbers[rows[r] - i0] =
             inside(r) ? static_cast<float>(a.numbers_of(b, h)[rows[r]] - origin(a)) : 0.0f;
       }
     }
-    device::sync_warp();
+    if (Form::bias(a) == BiasSource::formula) device::sync_warp();
+    if constexpr (kKeepsPlaces) {
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        places[r] = FirePlace(a, b, h, rows[r], rows[r] - first_tile * kKeys, l.pair);
+      }
+    }
   }
 
   /// Where in the block's tile of queries the m-th group of this warp begins.
@@ -161,7 +129,7 @@ struct GeneralRows {
     return (static_cast<int64_t>(b) * a.H + h) * a.T;
   }
   /// What numbers are less, where a formula is of differences: that of the first query of a tile of
-  /// the kernels that own queries.
+  /// the kernels that own queries, kOriginTile of them.
   BAMTRAIN_DEVICE double origin(const AttentionInputs<bf16>& a) const {
     return is_relative(a.formula) ? a.numbers_of(b, h)[numbers_from] : 0.0;
   }
@@ -170,12 +138,15 @@ struct GeneralRows {
     return of_head(a) + rows[r];
   }
   BAMTRAIN_DEVICE bool inside(int r) const { return rows[r] < end; }
-  /// t of row r, and u. Loaded where they are needed, for the registers.
+  BAMTRAIN_DEVICE float load_scale(const AttentionInputs<bf16>& a, int r) const {
+    return Form::scales(a) && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
+  }
+  /// t of row r, and u. Softmax's may be off by a rounding: that spares a register a row.
   BAMTRAIN_DEVICE float scale(const AttentionInputs<bf16>& a, int r) const {
-    return a.scale != nullptr && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
+    return Form::kOnline ? factor[r] * a.content_divisor : load_scale(a, r);
   }
   BAMTRAIN_DEVICE float bias_scale(const AttentionInputs<bf16>& a, int r) const {
-    return a.scale_bias ? scale(a, r) : 1.0f;
+    return Form::scales_bias(a) ? scale(a, r) : 1.0f;
   }
   /// The first key that row r sees; of rows past T it is past the row.
   BAMTRAIN_DEVICE int first(const AttentionInputs<bf16>& a, int r) const {
@@ -194,31 +165,33 @@ struct GeneralRows {
     return j0 >= all_begin && j0 + kPart <= all_end;
   }
 
-  /// The slice of biases of the tile of keys at j0, by all threads: of the table or of psi by
-  /// distance, or the numbers of keys.
-  BAMTRAIN_DEVICE void fill_slice(float* slice, const AttentionInputs<bf16>& a, int j0,
-                                  int thread) const {
-    if (kFormed) return;
-    if (a.numbers != nullptr) {
+  BAMTRAIN_DEVICE static bool has_slice(const AttentionInputs<bf16>& a) {
+    return Form::bias(a) != BiasSource::none && !Form::kFormed;
+  }
+  /// Entry n kThreads + thread of the slice of biases of the tile of keys at j0: of the table
+  /// (online: in base 2) or of psi by distance, or the number of a key.
+  BAMTRAIN_DEVICE float slice_entry(const AttentionInputs<bf16>& a, int j0, int thread,
+                                    int n) const {
+    const BiasSource source = Form::bias(a);
+    if (source == BiasSource::formula) {
       const int j = j0 + thread;
-      if (thread >= kTile) return;
-      slice[thread] = j < a.T ? static_cast<float>(a.numbers_of(b, h)[j] - origin(a)) : 0.0f;
-    } else if (a.table != nullptr) {
-      fill_by_distance(slice, a.table + h * a.table_head, j0, thread);
-    } else if (a.fire.psi != nullptr) {
-      fill_by_distance(slice, a.fire.psi, j0, thread);
+      const bool is_key = n == 0 && thread < kKeys && j < end;
+      return is_key ? static_cast<float>(a.numbers_of(b, h)[j] - origin(a)) : 0.0f;
     }
-  }
-  /// Of a function of the distance.
-  BAMTRAIN_DEVICE void fill_by_distance(float* slice, const float* values, int j0,
-                                        int thread) const {
-    for (int n = thread; n < kSliceFloats; n += kThreads) {
-      const int d = i0 - j0 + n - (kTile - 1);
-      slice[n] = d >= 0 && d < end ? values[d] : 0.0f;
+    if (source == BiasSource::table) {
+      const float x = by_distance(a.table + h * a.table_head, j0, thread, n);
+      return Form::kOnline ? kLog2e * x : x;
     }
+    return source == BiasSource::fire ? by_distance(a.fire.psi, j0, thread, n) : 0.0f;
   }
-  BAMTRAIN_DEVICE static BiasSource source(const AttentionInputs<bf16>& a) {
-    return kFormed ? BiasSource::formed : bias_source(a);
+  /// Likewise of psi_dc.
+  BAMTRAIN_DEVICE float derivative_entry(const AttentionInputs<bf16>& a, int j0, int thread,
+                                         int n) const {
+    return by_distance(a.fire.psi_dc, j0, thread, n);
+  }
+  BAMTRAIN_DEVICE float by_distance(const float* values, int j0, int thread, int n) const {
+    const int d = i0 - j0 + thread + n * kThreads - (kKeys - 1);
+    return d >= 0 && d < end ? values[d] : 0.0f;
   }
   /// The first query of the n-th block.
   BAMTRAIN_DEVICE static int block_begin(const AttentionInputs<bf16>& a, int n) {
@@ -235,10 +208,10 @@ struct GeneralRows {
   /// From a tile's slice to that of its part.
   BAMTRAIN_DEVICE static const float* slice_of(const AttentionInputs<bf16>& a, const float* slice,
                                                int part) {
-    return a.numbers != nullptr ? slice + kPart * part : slice - kPart * part;
+    return Form::bias(a) == BiasSource::formula ? slice + kPart * part : slice - kPart * part;
   }
   /// Where in a slice the distance of row r and a key of the part is.
-  BAMTRAIN_DEVICE int slice_index(int r, int key) const { return rows[r] - i0 - key + kTile - 1; }
+  BAMTRAIN_DEVICE int slice_index(int r, int key) const { return rows[r] - i0 - key + kKeys - 1; }
   /// f(row, key, d) of a formula, of row r and a key of the part at j0.
   template <class F>
   BAMTRAIN_DEVICE float by_formula(const float* slice, int r, int j0, int key, const F& f) const {
@@ -248,9 +221,9 @@ struct GeneralRows {
   BAMTRAIN_DEVICE float of_key(const AttentionInputs<bf16>& a, const float* slice, int r, int j0,
                                int key) const {
     float derivative = 0;
-    with_formula(a.formula, [&]<class Of>() {
+    Form::with_formula(a, [&]<class Of>() {
       derivative = by_formula(slice, r, j0, key, [](float row, float own, float d) {
-        return Of::template of_key<GeneralMath>(row, own, d);
+        return Of::template of_key<DeviceMath>(row, own, d);
       });
     });
     return derivative;
@@ -258,24 +231,26 @@ struct GeneralRows {
   /// Where row r's part of the keys at j0 begins, with fire. All lanes of the warp call.
   BAMTRAIN_DEVICE FirePlace place(const AttentionInputs<bf16>& a, int r, int j0,
                                   const Lane& l) const {
+    if constexpr (kKeepsPlaces) return places[r];
     return FirePlace(a, b, h, rows[r], rows[r] - j0, l.pair);
   }
 
-  /// f(r, n, e, b) with the bias of each key of the part at j0. All lanes of the warp call.
-  template <class F>
+  /// f(r, n, e, b) with the bias of each key of the part at j0. All lanes of the warp call. kMoves:
+  /// places that are kept move on to the next part.
+  template <bool kMoves = false, class F>
   BAMTRAIN_DEVICE void with_biases(const AttentionInputs<bf16>& a, const float* slice, int j0,
                                    const Lane& l, const F& f) const {
-    switch (source(a)) {
+    switch (Form::bias(a)) {
       case BiasSource::none:
         return;
       case BiasSource::table:
         return for_elements(
             [&](int r, int n, int e) { f(r, n, e, slice[slice_index(r, l.column(n, e))]); });
       case BiasSource::formula:
-        return with_formula(a.formula, [&]<class Of>() {
+        return Form::with_formula(a, [&]<class Of>() {
           for_elements([&](int r, int n, int e) {
             f(r, n, e, by_formula(slice, r, j0, l.column(n, e), [](float row, float key, float d) {
-                return Of::template bias<GeneralMath>(row, key, d);
+                return Of::template bias<DeviceMath>(row, key, d);
               }));
           });
         });
@@ -285,7 +260,8 @@ struct GeneralRows {
           FirePlace at = place(a, r, j0, l);
           float bias[kColumns][2] = {};
           fire_biases(bias, at, a, *this, r, j0, slice, l);
-          for_row(r, [&](int n, int e) { f(r, n, e, kLn2 * bias[n][e % 2]); });
+          if constexpr (kMoves && kKeepsPlaces) places[r] = at;
+          for_row(r, [&](int n, int e) { f(r, n, e, bias[n][e % 2]); });
         }
         return;
       case BiasSource::formed:
@@ -302,27 +278,45 @@ struct GeneralRows {
         }
     }
   }
+  /// Whether with_biases() gives b in base 2, or b.
+  BAMTRAIN_DEVICE static bool in_base_2(const AttentionInputs<bf16>& a) {
+    return Form::kOnline && Form::bias(a) == BiasSource::table;
+  }
   /// Products <q, k> become slope z + offset of their logits, with line_of(r) of row r; those of
-  /// keys that a row does not see minus infinity, with stick-breaking of its own too.
-  template <class LineOf>
+  /// keys that a row does not see minus infinity, with stick-breaking of its own too. kMoves: no
+  /// offset is added, and places move on.
+  template <bool kMoves = false, class LineOf>
   BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const LineOf& line_of,
                               const AttentionInputs<bf16>& a, const float* slice, int j0,
                               const Lane& l) const {
-    BAMTRAIN_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const WeightLine line = line_of(r);
-      const float by = factor[r] * line.slope;
-      for_row(r, [&](int n, int e) { z[r / 2][n][e] = fmaf(by, z[r / 2][n][e], line.offset); });
-    }
-    if (source(a) != BiasSource::none) {
-      float u[kRows];
-      BAMTRAIN_UNROLL
-      for (int r = 0; r < kRows; ++r) u[r] = bias_scale(a, r) * line_of(r).slope;
-      with_biases(a, slice, j0, l, [&](int r, int n, int e, float bias) {
-        z[r / 2][n][e] = fmaf(u[r], bias, z[r / 2][n][e]);
+    if (Form::kUnscaledBias && Form::bias(a) == BiasSource::table) {  // u = 1, b in base 2
+      with_biases<kMoves>(a, slice, j0, l, [&](int r, int n, int e, float bias) {
+        const WeightLine line = line_of(r);
+        float& x = z[r / 2][n][e];
+        x = fmaf(factor[r] * line.slope, x, kMoves ? bias : bias + line.offset);
       });
+    } else {
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const WeightLine line = line_of(r);
+        const float by = factor[r] * line.slope;
+        for_row(r, [&](int n, int e) {
+          float& x = z[r / 2][n][e];
+          x = kMoves ? by * x : fmaf(by, x, line.offset);
+        });
+      }
+      if (Form::bias(a) != BiasSource::none) {
+        float u[kRows];
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          u[r] = bias_scale(a, r) * (in_base_2(a) ? 1.0f : line_of(r).slope);
+        }
+        with_biases<kMoves>(a, slice, j0, l, [&](int r, int n, int e, float bias) {
+          z[r / 2][n][e] = fmaf(u[r], bias, z[r / 2][n][e]);
+        });
+      }
     }
-    const bool stick = a.normalizer.kind == NormalizerKind::stick_breaking;
+    const bool stick = !Form::kOnline && a.normalizer.kind == NormalizerKind::stick_breaking;
     if (!stick && warp_sees_all(j0)) return;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -357,87 +351,17 @@ struct GeneralRows {
 template <int D, int M>
 BAMTRAIN_DEVICE void multiply_part(GroupsOfLogits<M>& c, SharedAddress a, SharedAddress x,
                                    const Lane& l) {
-  GeneralRows<M>::for_elements([&](int r, int n, int e) { c[r / 2][n][e] = 0; });
+  QueryRows<M>::for_elements([&](int r, int n, int e) { c[r / 2][n][e] = 0; });
   BAMTRAIN_UNROLL
   for (int step = 0; step < D / 16; ++step) {
     uint32_t rows[M][4];
     BAMTRAIN_UNROLL
     for (int m = 0; m < M; ++m) {
-      const auto row = static_cast<uint32_t>(GeneralRows<M>::group_row(l, m));
+      const auto row = static_cast<uint32_t>(QueryRows<M>::group_row(l, m));
       load_a<D>(rows[m], a + row * kRowBytes<D>, step, l);
     }
     multiply_transposed<D>(c, rows, x, step, l);
   }
 }
-
-/// What the weights and dz of a block's rows need, in shared memory while products are formed, for
-/// the registers: LineWeights, and D. The four lanes of a row alone touch what is of it.
-class NumbersOfRows {
- public:
-  static constexpr int kFloats = 5;  // of a row
-
-  /// `memory`: aligned to 16 bytes.
-  BAMTRAIN_DEVICE NumbersOfRows(float* memory, int rows)
-      : fours_(reinterpret_cast<Four*>(memory)), thirds_(memory + 4 * rows) {}
-
-  BAMTRAIN_DEVICE void set(int row, const LineWeights& w, float centre) const {
-    fours_[row] = {w.slope, w.offset, w.threshold, centre};
-    thirds_[row] = w.third;
-  }
-  BAMTRAIN_DEVICE void set_line(int row, const WeightLine& line) const {
-    fours_[row].slope = line.slope;
-    fours_[row].offset = line.offset;
-  }
-  /// That of weights(), of what set_line() writes alone.
-  BAMTRAIN_DEVICE WeightLine line(int row, bool takes_logits) const {
-    LineWeights w;
-    w.slope = fours_[row].slope;
-    w.offset = fours_[row].offset;
-    return w.line(takes_logits);
-  }
-  BAMTRAIN_DEVICE LineWeights weights(int row) const {
-    LineWeights w;
-    w.slope = fours_[row].slope;
-    w.offset = fours_[row].offset;
-    w.threshold = fours_[row].threshold;
-    w.third = thirds_[row];
-    return w;
-  }
-  /// D.
-  BAMTRAIN_DEVICE float& centre(int row) const { return fours_[row].centre; }
-
- private:
-  struct alignas(16) Four {
-    float slope, offset, threshold, centre;
-  };
-  Four* fours_;
-  float* thirds_;
-};
-
-/// Logits of topk with the threshold that have no weight become minus infinity, in row r's part of
-/// the keys at j0.
-template <class Block, int M>
-BAMTRAIN_DEVICE void drop_ties(GroupsOfLogits<M>& z, const LineWeights& weights, const Block& own,
-                               int r, int j0, const Lane& l) {
-  if (!weights.cuts_ties(own.rows[r], j0 + kPart - 1)) return;
-  own.for_row(r, [&](int n, int e) {
-    if (weights.drops_tie(z[r / 2][n][e], j0 + l.column(n, e))) z[r / 2][n][e] = kMinusInfinity;
-  });
-}
-
-/// What the backward kernels read and leave to each other.
-struct GeneralSaved {
-  Rows<const bf16> out, dout;
-  SavedRows rows;
-  float *centre, *factor;  // (B, H, T) each: D, and what weights are multiplied by
-  float* third;            // (B, H, T): of RowWeights
-  float* carries;          // (heads in flight, parts of keys, T, 2): `broken` and `before` of a row
-
-  /// Of a row of the n-th head in flight and the keys from j0 on.
-  BAMTRAIN_DEVICE float* carry(const AttentionInputs<bf16>& a, int n, int j0, int row) const {
-    const int parts = (a.T + kTile - 1) / kTile * kParts;
-    return carries + ((static_cast<int64_t>(n) * parts + j0 / kPart) * a.T + row) * 2;
-  }
-};
 
 }  // namespace bamtrain::kernels

@@ -1,10 +1,12 @@
 #pragma once
-// The general path, forward: a block searches level and threshold of its rows by passes over the
+// Forward, of any normalizer: a block searches level and threshold of its rows by passes over the
 // tiles of keys, in which the products are formed anew, and then walks the tiles once more for the
 // output. Tiles in which a pass finds nothing that matters are not visited again: where attention
 // is sparse, passes are short. A warp whose rows have all they seek waits for the others.
 
-#include "attention_general_sticks.cuh"
+#include "attention_numbers.cuh"
+#include "attention_sticks.cuh"
+#include "attention_stream.cuh"
 
 namespace bamtrain::kernels {
 
@@ -46,116 +48,92 @@ struct Marks {
   }
 };
 
+// Of formed biases one group, for the registers: those of the search are many.
+template <int D, class Form>
+using SearchedRows = QueryRows<Form::kFormed ? 1 : kRowTiles<D>, Form>;
+template <int D, class Form>
+using SearchedStream = KeyStream<D, Form, SearchedRows<D, Form>>;
+
 /// The values' tiles, or while these are not needed the lists of logits.
 template <int D>
-constexpr size_t kValueBytes = std::max<size_t>(kGeneralStages<D>* kTileBytes<D>,
+constexpr size_t kValueBytes = std::max<size_t>(kStages<D, AnyForm>* kTileBytes<D>,
                                                 2 * kRowTiles<D> * LogitList::kFloats *
                                                     sizeof(float));
 
 /// Launch with grid (tiles of these queries, of formed biases of 64, H, B), kThreads threads and
 /// this much dynamic shared memory.
 template <int D>
-constexpr size_t attention_general_forward_shared() {
-  return kTileBytes<D, kQueryTile<D>> + kGeneralStages<D> * kTileBytes<D> + kValueBytes<D> +
-         (2 * GeneralRows<kRowTiles<D>>::kSliceFloats +
+constexpr size_t attention_searched_shared() {
+  return kTileBytes<D, kQueryTile<D>> + kStages<D, AnyForm> * kTileBytes<D> + kValueBytes<D> +
+         (SearchedStream<D, AnyForm>::kSlicesFloats +
           (1 + NumbersOfRows::kFloats) * kQueryTile<D>)*sizeof(float) +
          2 * kRowTiles<D> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
 }
 
 /// out (B, T, H, D) and `saved` are written, of the queries whose bias was formed or of all.
-template <int D, bool kFormed>
+template <int D, class Form>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
-    attention_general_queries_forward(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
-  // Of formed biases one group, for the registers: those of the search are many.
-  constexpr int kStages = kGeneralStages<D>, M = kFormed ? 1 : kRowTiles<D>, kRows = 2 * M;
-  using Block = GeneralRows<M, kFormed>;
+    attention_searched_queries(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
+  using Block = SearchedRows<D, Form>;
+  using Stream = SearchedStream<D, Form>;
+  constexpr int M = Block::kGroups, kRows = Block::kRows;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
   const int h = static_cast<int>(device::block_index().y);
   const int b = static_cast<int>(device::block_index().z);
-  const int tiles = static_cast<int>(device::grid_size().x);
-  const int i0 = Block::block_begin(a, tiles - 1 - static_cast<int>(device::block_index().x));
-  constexpr size_t kValuesAt = kTileBytes<D, kQueryTile<D>> + kStages * kTileBytes<D>;
+  const int i0 =
+      Block::block_begin(a, static_cast<int>(device::grid_size().x - 1 - device::block_index().x));
+  constexpr size_t kKeysAt = kTileBytes<D, kQueryTile<D>>;
+  constexpr size_t kValuesAt = kKeysAt + Stream::kBuffers * Stream::kBytes;
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;  // kStages of them
   const SharedAddress values = queries + static_cast<uint32_t>(kValuesAt);
   float* const lists = reinterpret_cast<float*>(shared + kValuesAt);
-  float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D>);  // two
-  float* const row_sums = slices + 2 * Block::kSliceFloats;
-  const NumbersOfRows numbers(row_sums + kQueryTile<D>, kQueryTile<D>);
+  float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D>);
+  const Stream stream = {queries + static_cast<uint32_t>(kKeysAt), values, slices, nullptr};
+  float* const row_numbers = slices + Stream::kSlicesFloats;
+  const NumbersOfRows numbers(row_numbers + kQueryTile<D>, kQueryTile<D>);
   auto* const selections =
-      reinterpret_cast<Selection*>(row_sums + (1 + NumbersOfRows::kFloats) * kQueryTile<D>);
+      reinterpret_cast<Selection*>(row_numbers + (1 + NumbersOfRows::kFloats) * kQueryTile<D>);
   const Marks marks{reinterpret_cast<Marks::OfWarps*>(selections + kRows * kThreads)};
   int* const votes = reinterpret_cast<int*>(marks.words) + Marks::kBytes / sizeof(int);
 
-  const Block own(a, b, h, i0, kQueryTile<D>, 1.0f / a.content_divisor, row_sums, l);
-  const int kh = h / (a.H / a.K), count = own.last_tile - own.first_tile + 1;
-  const WeightForm form = weight_form(a.normalizer, h);
+  const Block own(a, b, h, i0, 1.0f / a.content_divisor, row_numbers, l);
+  const WeightForm form = Form::weights(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
-  const bf16 *const k = row_of(a.k, b, 0, kh), *const v = row_of(a.v, b, 0, kh);
   copy_tile_by_rows<D, Block::kQueries>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
   device::copy_async_commit();
   marks.set_all(0, l.warp, l.lane);
   device::barrier();
 
-  // f(tile, slice, stage), tiles counted from the block's first, for each that a warp has marked,
-  // from the diagonal to the left, while any warp returns true.
+  // f(tile) for each tile that a warp has marked, from the diagonal to the left, while any warp
+  // returns true. Marks count tiles from the block's first.
   int pass = 0;
   const auto walk = [&](bool with_values, const auto& f) {
     const auto next = [&](int tile) {
       do {
         --tile;
-      } while (tile >= 0 && !marks.any(pass, tile));
+      } while (tile >= own.first_tile && !marks.any(pass, tile - own.first_tile));
       return tile;
     };
-    const auto copy = [&](int tile, uint32_t stage) {
-      const int j0 = (own.first_tile + tile) * kTile;
-      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, k, j0, a.T);
-      if (with_values) copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, v, j0, a.T);
-      device::copy_async_commit();
-    };
-    int tile = next(count);
-    uint32_t stage = 0;
-    if (tile >= 0) copy(tile, 0);
-    while (tile >= 0) {
-      const int after = next(tile), j0 = (own.first_tile + tile) * kTile;
-      float* const slice = slices + stage % 2 * Block::kSliceFloats;
-      own.fill_slice(slice, a, j0, thread);
-      if (kStages > 1 && after >= 0) {
-        copy(after, (stage + 1) % kStages);
-        device::copy_async_wait<1>();
-      } else {
-        device::copy_async_wait<0>();
-      }
-      device::barrier();
-      bool more = true;
-      if (marks.warp(pass, l.warp, tile) && own.warp_sees(j0, kTile)) {
-        more = f(tile, slice, stage % kStages);
-      }
-      if (stick && l.lane == 0) votes[l.warp] = more;
-      device::barrier();
-      if (stick && votes[0] + votes[1] + votes[2] + votes[3] == 0) break;
-      ++stage;
-      if (kStages == 1 && after >= 0) copy(after, 0);
-      tile = after;
-    }
-    device::copy_async_wait<0>();
-    device::barrier();
+    stream.walk(
+        own, a, next(own.last_tile + 1), with_values, next,
+        [&](const StreamedTile& of) {
+          bool more = true;
+          if (marks.warp(pass, l.warp, of.tile - own.first_tile) &&
+              own.warp_sees(of.tile * kTile, kTile)) {
+            more = f(of);
+          }
+          if (stick && l.lane == 0) votes[l.warp] = more;
+        },
+        [&] { return stick && votes[0] + votes[1] + votes[2] + votes[3] == 0; });
   };
   bool takes_logits = false;  // what weights are made of: LineWeights
   const auto line_of = [&](int r) { return numbers.line(own.rows[r] - i0, takes_logits); };
   // f(z, j0, part) for each part of a tile that the warp sees, with the line of `numbers` of
   // logits.
-  const auto with_logits = [&](int tile, const float* slice, uint32_t stage, const auto& f) {
-    for_parts(true, [&](int part) {
-      const int j0 = (own.first_tile + tile) * kTile + part * kPart;
-      if (!own.warp_sees(j0, kPart)) return;
-      GroupsOfLogits<M> z;
-      multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
-      own.logits(z, line_of, a, own.slice_of(a, slice, part), j0, l);
-      f(z, j0, part);
-    });
+  const auto with_logits = [&](const StreamedTile& of, const auto& f) {
+    stream.with_logits(own, a, queries, of, true, line_of, l, f);
   };
 
   RowSearch search[kRows];
@@ -174,10 +152,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (l.pair == 0) numbers.set_line(own.rows[r] - i0, search[r].line());
     }
     device::sync_warp();
-    walk(false, [&](int tile, const float* slice, uint32_t stage) {
+    walk(false, [&](const StreamedTile& of) {
+      const int tile = of.tile - own.first_tile;
       if (warp_done) return true;
       bool alive = false;
-      with_logits(tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int part) {
+      with_logits(of, [&](const GroupsOfLogits<M>& z, int j0, int part) {
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
@@ -248,32 +227,39 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   }
   device::sync_warp();
 
-  // In place of what the search worked in.
-  float* const smallest_of_thread = reinterpret_cast<float*>(selections) + thread;
+  // In place of what the search worked in, for the registers. Of row r: the smallest logit that has
+  // weight, and the total of weights that are divided by it, or what sticks have broken off. Of
+  // group `lane`: the tiles with weight in the word live_at.
+  float* const of_thread = reinterpret_cast<float*>(selections) + thread;
+  auto* const live_of_thread = reinterpret_cast<uint32_t*>(of_thread + 2 * kRows * kThreads);
+  uint32_t &live_at = live_of_thread[0], &live_tiles = live_of_thread[kThreads];
+  static_assert((2 * kRows + 2) * sizeof(float) <= kRows * sizeof(Selection));
+  const auto smallest = [&](int r) -> float& { return of_thread[r * kThreads]; };
+  const auto total = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
   device::barrier();
+  live_at = live_tiles = 0;
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    if (seeks_smallest) smallest_of_thread[r * kThreads] = INFINITY;
+    smallest(r) = INFINITY;
+    total(r) = 0;
   }
 
   const auto weights_of = [&](int r) { return numbers.weights(own.rows[r] - i0); };
-  int live_at = 0;          // of the words
-  uint32_t live_tiles = 0;  // there, of group `lane`
   const auto store_live = [&] {
     const LiveRows live = live_of_warp();
     if (l.lane >= live.groups || live_tiles == 0) return;
-    live.words[l.lane * live.per_group + live_at] = static_cast<int32_t>(live_tiles);
+    live.words[l.lane * live.per_group + static_cast<int>(live_at)] =
+        static_cast<int32_t>(live_tiles);
   };
   float sum_out[M][D / 8][4] = {};
-  float total[kRows] = {};  // of weights that are divided by it; or what sticks have broken off
-  walk(true, [&](int tile, const float* slice, uint32_t stage) {
+  walk(true, [&](const StreamedTile& of) {
     uint32_t marked = 0;  // a bit for each group
-    with_logits(tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
+    with_logits(of, [&](GroupsOfLogits<M>& z, int j0, int part) {
       if (stick) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
           Logits share;
-          stick_weights(z[r / 2], share, total[r], r % 2, l);
+          stick_weights(z[r / 2], share, total(r), r % 2, l);
           own.for_row(r, [&](int n, int e) {
             if (z[r / 2][n][e] <= kLeastWeight) z[r / 2][n][e] = 0;
           });
@@ -286,19 +272,21 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             if constexpr (kForm == WeightForm::topk) {
               drop_ties(z, weights, own, r, j0, l);
               if (seeks_smallest) {
-                float smallest = smallest_of_thread[r * kThreads];
+                float lowest = smallest(r);
                 own.for_row(r, [&](int n, int e) {
                   const float x = z[r / 2][n][e];
-                  smallest = x >= weights.threshold ? fminf(smallest, x) : smallest;
+                  lowest = x >= weights.threshold ? fminf(lowest, x) : lowest;
                 });
-                smallest_of_thread[r * kThreads] = smallest;
+                smallest(r) = lowest;
               }
             }
+            float sum = 0;
             own.for_row(r, [&](int n, int e) {
               float& x = z[r / 2][n][e];
               x = weights.template of<kForm>(x, alpha_less_one).p;
-              if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total[r] += x;
+              sum += x;
             });
+            if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total(r) += sum;
           }
         });
       }
@@ -314,45 +302,40 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       }
       if (weighty == 0) return;
       marked |= weighty;
-      multiply<D>(sum_out, p, values + stage * kTileBytes<D> + part_bytes<D>(part), l);
+      stream.add_products(sum_out, p, values, stream.buffer(of), part, l);
     });
-    const int of_all = own.first_tile + tile;
-    if (of_all / 32 != live_at) {
+    if (const auto word = static_cast<uint32_t>(of.tile / 32); word != live_at) {
       store_live();
-      live_at = of_all / 32;
+      live_at = word;
       live_tiles = 0;
     }
-    live_tiles |= (marked >> l.lane & 1) << (of_all % 32);
+    live_tiles |= (marked >> l.lane & 1) << (of.tile % 32);
     bool rest = false;
     BAMTRAIN_UNROLL
-    for (int r = 0; r < kRows; ++r) rest = rest || (own.inside(r) && total[r] < kMostBroken);
+    for (int r = 0; r < kRows; ++r) rest = rest || (own.inside(r) && total(r) < kMostBroken);
     return !stick || device::ballot(device::kWholeWarp, rest) != 0;
   });
 
   store_live();
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 1);
-    total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 2);
-    float smallest = seeks_smallest ? smallest_of_thread[r * kThreads] : 0.0f;
-    smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 1));
-    smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 2));
+    float sum = total(r), lowest = smallest(r);
+    BAMTRAIN_UNROLL
+    for (int distance = 1; distance < 4; distance *= 2) {
+      sum += device::shuffle_xor(device::kWholeWarp, sum, distance);
+      lowest = fminf(lowest, device::shuffle_xor(device::kWholeWarp, lowest, distance));
+    }
     RowWeights found;
     found.a = alpha_less_one;
     if (!stick && own.inside(r)) found.level = saved.level[own.of_row(a, r)];
     device::sync_warp();  // the level is read by the lanes of the row before one of them writes it
     if (!own.inside(r)) continue;
-    const float factor = stick ? 1.0f : found.nan_or(found.factor_of(form, total[r]));
+    const float factor = stick ? 1.0f : found.nan_or(found.factor_of(form, sum));
     if (!stick && l.pair == 0) {
-      saved.level[own.of_row(a, r)] = found.level_of(form, total[r]);
-      if (seeks_smallest) saved.threshold[own.of_row(a, r)] = found.nan_or(smallest);
+      saved.level[own.of_row(a, r)] = found.level_of(form, sum);
+      if (seeks_smallest) saved.threshold[own.of_row(a, r)] = found.nan_or(lowest);
     }
-    auto* to = reinterpret_cast<uint32_t*>(row_of(out, b, own.rows[r], h));
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] = device::pack_bf16(sum_out[r / 2][n][r % 2 * 2] * factor,
-                                             sum_out[r / 2][n][r % 2 * 2 + 1] * factor);
-    }
+    store_row<D>(out, own, r, sum_out[r / 2], factor, l);
   }
 }
 

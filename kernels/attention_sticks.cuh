@@ -2,7 +2,7 @@
 // Stick-breaking in the registers of a warp that owns rows: weights from a part's last key to its
 // first, and their adjoint from the first to the last.
 
-#include "attention_general.cuh"
+#include "attention_rows.cuh"
 
 namespace bamtrain::kernels {
 
