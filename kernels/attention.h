@@ -154,10 +154,13 @@ constexpr int64_t attention_row_products(int B, int T, int H) { return 3 * int64
 constexpr int kTile = 64;
 BAMTRAIN_HD constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
 
-/// Queries of a block of the kernels that own queries, and those blocks.
-constexpr int attention_query_rows(int D) { return D <= 64 ? 2 * kTile : kTile; }
-constexpr int attention_query_tiles(int T, int D) {
-  return (T + attention_query_rows(D) - 1) / attention_query_rows(D);
+/// Queries of a block of the kernels that own queries, and those blocks. `online`: softmax by the
+/// kernels of its own.
+constexpr int attention_query_rows(int D, bool online) {
+  return online && D <= 64 ? 2 * kTile : kTile;
+}
+constexpr int attention_query_tiles(int T, int D, bool online) {
+  return (T + attention_query_rows(D, online) - 1) / attention_query_rows(D, online);
 }
 
 /// Key heads, of all sequences, that the backward pass of stick-breaking takes at a time: as many

@@ -19,15 +19,14 @@ struct QueryNumbers {
   float by[Q], offset[Q];  // of what is made weights, by <q, k> + offset + of_bias b; of softmax
                            // `by` follows from t
   float centre[Q], t[Q];
-  float number[Q];  // of a formula
+  float number[Q];       // of a formula
+  int first[Q], one[Q];  // whether one key alone has weight: constant_weights
 };
-/// Of one query, what not every form or not every tile needs.
+/// Of one query, what forms that are chosen at run time need.
 struct alignas(16) MoreQueryNumbers {
   LineWeights weights;
   float of_weights;  // what they are multiplied by
   float of_bias;     // u times the slope of `weights`
-  int first;
-  int one;  // key alone has weight: constant_weights
 };
 
 /// Floats from one row of db in shared memory to the next. Odd: threads whose diagonals begin in
@@ -40,7 +39,7 @@ constexpr size_t attention_backward_keys_shared() {
   constexpr int Q = kBackwardQueries<D>;
   constexpr size_t kBiases = kSlice + (Form::kTable ? kTile * kDbRow<D> : 0);
   return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> + sizeof(QueryNumbers<Q>) +
-         Q * (sizeof(MoreQueryNumbers) + sizeof(FirePlace)) +
+         Q * ((Form::kOnline ? 0 : sizeof(MoreQueryNumbers)) + sizeof(FirePlace)) +
          (Form::kTable || Form::kFire ? sizeof(float) * kBiases : 0);
 }
 
@@ -58,7 +57,9 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
                                 int h, int i, float root, double origin) {
   x.by[at] = x.offset[at] = x.centre[at] = x.number[at] = 0;
   x.t[at] = 1;
-  more = {{}, 0.0f, 1.0f, i + 1, 0};
+  x.first[at] = i + 1;
+  x.one[at] = 0;
+  if (!Form::kOnline) more = {{}, 0.0f, 1.0f};
   if (i >= a.T) return;
   const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
   const float t = Form::scales(a) ? a.scale[row] : 1.0f;
@@ -69,20 +70,22 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
     weights.third = saved.third[row];
     if (saved.rows.threshold != nullptr) weights.threshold = saved.rows.threshold[row];
     weights.a = Form::alpha_less_one(a.normalizer, h);
-    more.of_weights = saved.factor[row];
   }
-  more.weights = LineWeights(form, weights);
-  const WeightLine line = more.weights.line(LineWeights::takes_logits(form, weights.a));
+  const LineWeights of_row(form, weights);
+  const WeightLine line = of_row.line(LineWeights::takes_logits(form, weights.a));
   if (!Form::kOnline) x.by[at] = root * t * line.slope;
   x.offset[at] = line.offset;
   x.centre[at] = saved.centre[row];
   if (!Form::kUnscaled) x.t[at] = t;
-  more.of_bias = Form::scales_bias(a) ? t * line.slope : line.slope;
+  if (!Form::kOnline) {
+    more = {of_row, saved.factor[row], Form::scales_bias(a) ? t * line.slope : line.slope};
+  }
   if (Form::bias(a) == BiasSource::formula) {
     x.number[at] = static_cast<float>(a.numbers[row] - origin);
   }
-  more.first = a.first_key[static_cast<int64_t>(b) * a.T + i];
-  more.one = constant_weights(a, i - more.first + 1);
+  const int first = a.first_key[static_cast<int64_t>(b) * a.T + i];
+  x.first[at] = first;
+  x.one[at] = constant_weights(a, i - first + 1);
 }
 
 /// dk and dv (B, T, K, D) are written; with numbers the keys' part is added to dnumbers (B, H, T),
@@ -96,7 +99,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
     attention_backward_keys(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
                             Rows<bf16> dv, float* dnumbers, float* partial, int64_t slot_floats,
                             int first_head) {
-  constexpr int Q = kBackwardQueries<D>;
+  constexpr int Q = kBackwardQueries<D>, kOwners = kQueryTile<D, Form>;
   using Tile = float[Q / 8][4];
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -113,7 +116,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
   unsigned char* const behind = shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, Q>;
   auto& numbers = *reinterpret_cast<QueryNumbers<Q>*>(behind);
   auto* const more_numbers = reinterpret_cast<MoreQueryNumbers*>(behind + sizeof(numbers));
-  auto* const places = reinterpret_cast<FirePlace*>(more_numbers + Q);
+  auto* const places = reinterpret_cast<FirePlace*>(more_numbers + (Form::kOnline ? 0 : Q));
   float* const slice = reinterpret_cast<float*>(places + Q);  // of the table or of psi
   float* const db = slice + kSlice;                           // (kTile, kDbRow<D>)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
@@ -187,7 +190,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
       while (i0 < end) {
         const int after = next(i0);
         const double origin = formula && is_relative(a.formula)
-                                  ? a.numbers[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>]
+                                  ? a.numbers[row_of_head + i0 / kOwners * kOwners]
                                   : 0.0;
         float key[2] = {};
         if (formula) {
@@ -276,12 +279,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
             });
           });
         }
-        const bool all_seen =
-            j0 + kTile - 1 <= i0 && i0 + Q <= a.T && more_numbers[Q - 1].first <= j0;
+        const bool all_seen = j0 + kTile - 1 <= i0 && i0 + Q <= a.T && numbers.first[Q - 1] <= j0;
         if (!all_seen) {
           for_elements([&](int n, int e, int own, int query) {
             const int j = j0 + own, i = i0 + query;
-            if (j > i || j < more_numbers[query].first || i >= a.T) z[n][e] = kMinusInfinity;
+            if (j > i || j < numbers.first[query] || i >= a.T) z[n][e] = kMinusInfinity;
           });
         }
         with_weight_form(form, [&]<WeightForm kForm>() {
@@ -316,7 +318,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         // Rows of which one key alone has weight: near the diagonal, or all of them.
         if (!all_seen || form == WeightForm::topk) {
           for_elements([&](int n, int e, int, int query) {
-            if (more_numbers[query].one != 0) dz[n][e] = 0;
+            if (numbers.one[query] != 0) dz[n][e] = 0;
           });
         }
         if (table) {

@@ -14,14 +14,15 @@ namespace bamtrain::kernels {
 template <class Form>
 constexpr int kQueriesKeys = Form::kOnline ? kPart : kTile;
 template <int D, class Form>
-using BackwardRows = QueryRows<kRowTiles<D>, Form, kQueriesKeys<Form>>;
+using BackwardRows = QueryRows<kQueryGroups<D, Form>, Form, kQueriesKeys<Form>>;
 template <int D, class Form>
 using BackwardStream = KeyStream<D, Form, BackwardRows<D, Form>, Form::kFire>;
 
 /// Where things are in shared memory, behind Q and dO and the tiles of keys and values.
 template <int D, class Form>
 struct BackwardFloats {
-  static constexpr int kQueries = kQueryTile<D>, kSlices = BackwardStream<D, Form>::kSlicesFloats;
+  static constexpr int kQueries = kQueryTile<D, Form>,
+                       kSlices = BackwardStream<D, Form>::kSlicesFloats;
   // What rows have is in registers where these suffice.
   static constexpr bool kRowsInRegisters = Form::kOnline && !Form::kFire && !Form::kFormula;
   static constexpr int kNumbers = kSlices;  // of QueryRows
@@ -31,7 +32,7 @@ struct BackwardFloats {
   static constexpr int kOfThreads =
       kOfRows + (kRowsInRegisters ? 0 : NumbersOfRows::kFloats * kQueries);
   static constexpr int kDerivatives =
-      kOfThreads + (kRowsInRegisters ? 0 : 4 * kRowTiles<D> * kThreads);
+      kOfThreads + (kRowsInRegisters ? 0 : 4 * kQueryGroups<D, Form> * kThreads);
   static constexpr int kFire = kDerivatives + kSlices;
   static constexpr int all(bool fire) {
     return fire ? kFire + FireTotals<kQueries>::kFloats : kDerivatives;
@@ -43,7 +44,7 @@ struct BackwardFloats {
 template <int D, class Form>
 constexpr size_t attention_backward_queries_shared(bool fire) {
   using Stream = BackwardStream<D, Form>;
-  return 2 * kTileBytes<D, kQueryTile<D>> + 2 * Stream::kBuffers * Stream::kBytes +
+  return 2 * kTileBytes<D, kQueryTile<D, Form>> + 2 * Stream::kBuffers * Stream::kBytes +
          sizeof(float) * static_cast<size_t>(BackwardFloats<D, Form>::all(fire));
 }
 
@@ -69,29 +70,29 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
   const int head = static_cast<int>(device::block_index().y);  // in flight
-  const int b = (first_head + head) / a.H, h = (first_head + head) % a.H;
+  const int b = (first_head + head) / a.H, h = (first_head + head) % a.H, kh = h / (a.H / a.K);
   // The longest rows first.
   const int i0 =
       Block::block_begin(a, static_cast<int>(device::grid_size().x - 1 - device::block_index().x));
   const bool fire = Form::bias(a) == BiasSource::fire;
 
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
-  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D>>;
+  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D, Form>>;  // dO
+  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D, Form>>;
   const SharedAddress values = keys + Stream::kBuffers * Stream::kBytes;
-  float* const floats = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
+  float* const floats = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D, Form>> +
                                                  2 * Stream::kBuffers * Stream::kBytes);
-  const Stream stream = {keys, values, floats, floats + Floats::kDerivatives};
-  const NumbersOfRows numbers(floats + Floats::kOfRows, kQueryTile<D>);
+  const Stream stream = {keys, values, floats, floats + Floats::kDerivatives, kh};
+  const NumbersOfRows numbers(floats + Floats::kOfRows, kQueryTile<D, Form>);
   float* const of_thread = floats + Floats::kOfThreads + thread;
-  const FireTotals<kQueryTile<D>> fire_totals(floats + Floats::kFire);
+  const FireTotals<kQueryTile<D, Form>> fire_totals(floats + Floats::kFire);
 
   const Block own(a, b, h, i0, 1.0f / a.content_divisor, floats + Floats::kNumbers, l);
   const WeightForm form = Form::weights(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
 
-  Stream::template copy<kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
-  Stream::template copy<kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D, Form>>(queries, a.q, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D, Form>>(outputs, saved.dout, b, h, i0, a.T);
   device::copy_async_commit();
   if (fire) {
     fire_totals.clear(thread);

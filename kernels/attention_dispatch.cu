@@ -92,7 +92,8 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool any, Stream stream)
                           attention_parts(a.B, a.T, a.K, true));
   }
   if (!fire) return status;
-  return join_fire(g.dfire, g.partial, a.B, a.H, attention_query_tiles(a.T, a.D), stream);
+  const bool online = !any && a.normalizer.kind == NormalizerKind::softmax;
+  return join_fire(g.dfire, g.partial, a.B, a.H, attention_query_tiles(a.T, a.D, online), stream);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct LiveRows {
   BAMTRAIN_DEVICE uint32_t word(int from, int n, int at) const {
     if (words == nullptr) return ~uint32_t{0};
     uint32_t bits = 0;
+    BAMTRAIN_NO_UNROLL
     for (int g = from; g < from + n && g < groups; ++g) {
       bits |= static_cast<uint32_t>(words[g * per_group + at]);
     }

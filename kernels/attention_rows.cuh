@@ -59,9 +59,17 @@ struct GroupRows {
   BAMTRAIN_DEVICE int operator[](int n) const { return first + kWarpRows * (n / 2) + 8 * (n % 2); }
 };
 
+/// Queries of a block of the kernels that own queries, and groups of 16 of them that a warp has. Of
+/// two each operand that is read serves both; where registers do not hold two, and of forms that
+/// are chosen at run time, for half the code, there is one.
+template <int D, class Form>
+constexpr int kQueryTile = attention_query_rows(D, Form::kOnline);
+template <int D, class Form>
+constexpr int kQueryGroups = kQueryTile<D, Form> / kTile;
+
 /// The queries [i0, i0 + 64 M) of one head, M groups a warp, and the tiles of kOfTile keys that
 /// they see; a thread has parts of two rows of each group: index 2 m + r is row r of group m.
-template <int M, class Form = AnyForm, int kOfTile = kTile, int kOriginTile = M* kTile>
+template <int M, class Form = AnyForm, int kOfTile = kTile>
 struct QueryRows {
   static constexpr int kGroups = M, kQueries = M * kTile, kRows = 2 * M, kKeys = kOfTile;
   // Floats of the biases of a tile of keys that a thread loads, and those of a slice.
@@ -80,8 +88,7 @@ struct QueryRows {
   // registers.
   static constexpr bool kKeepsPlaces = Form::kOnline && Form::kFire;
   mutable FirePlace places[kKeepsPlaces ? kRows : 1];
-  float* numbers;    // (kQueries), in shared memory: n_i less origin()
-  int numbers_from;  // origin's token
+  float* numbers;  // (kQueries), in shared memory: n_i less origin()
 
   /// All lanes of the warp call, which alone reads and writes what is in `numbers` of its rows.
   /// `root`: 1 / a.content_divisor.
@@ -103,7 +110,6 @@ struct QueryRows {
     warp_end = i0 + group_row(l, M) < end ? i0 + group_row(l, M) : end;
     all_begin = first_key[last_row];
     all_end = i0 + group_row(l, M) <= end ? warp_row + 1 : 0;
-    numbers_from = kQueries % kOriginTile == 0 ? i0 : i0 / kOriginTile * kOriginTile;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       factor[r] = root * load_scale(a, r);
@@ -128,10 +134,9 @@ struct QueryRows {
   BAMTRAIN_DEVICE int64_t of_head(const AttentionInputs<bf16>& a) const {
     return (static_cast<int64_t>(b) * a.H + h) * a.T;
   }
-  /// What numbers are less, where a formula is of differences: that of the first query of a tile of
-  /// the kernels that own queries, kOriginTile of them.
+  /// What numbers are less, where a formula is of differences: that of the first query.
   BAMTRAIN_DEVICE double origin(const AttentionInputs<bf16>& a) const {
-    return is_relative(a.formula) ? a.numbers_of(b, h)[numbers_from] : 0.0;
+    return is_relative(a.formula) ? a.numbers_of(b, h)[i0] : 0.0;
   }
   /// Where row r is in a (B, H, T) array.
   BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
