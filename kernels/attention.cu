@@ -51,11 +51,11 @@ LaunchStatus backward_of_form(const AttentionBackward<bf16>& g, Stream stream) {
   const int group = a.H / a.K, all = a.B * a.K, at_hand = std::min(heads_at_hand(a), all);
   for (int first = 0, heads; first < all; first += heads) {
     heads = std::min(at_hand, all - first);
-    const LaunchStatus queries = device::launch(
-        attention_backward_queries<D, Form>,
-        {count(attention_query_tiles(a.queries(), D, Form::kOnline)), count(heads * group), 1},
-        kBlock, attention_backward_queries_shared<D, Form>(a.fire.psi != nullptr), stream, a, saved,
-        g.dq, to_rows, g.dalpha, first * group);
+    const LaunchStatus queries =
+        device::launch(attention_backward_queries<D, Form>,
+                       {count(attention_query_tiles(a.queries(), D)), count(heads * group), 1},
+                       kBlock, attention_backward_queries_shared<D, Form>(a.fire.psi != nullptr),
+                       stream, a, saved, g.dq, to_rows, g.dalpha, first * group);
     if (!queries.ok()) return queries;
     if constexpr (!Form::kFormed) {
       const auto launch_keys = [&](auto kernel, uint32_t columns, size_t shared_bytes) {
@@ -63,7 +63,7 @@ LaunchStatus backward_of_form(const AttentionBackward<bf16>& g, Stream stream) {
             kernel,
             {count(attention_parts(a.B, a.T, a.K, a.table != nullptr)), count(heads), columns},
             kBlock, shared_bytes, stream, a, saved, g.dk, g.dv, g.dnumbers, g.partial,
-            attention_partial_table(a.T), first);
+            attention_partial_table(a.distances()), first);
       };
       const LaunchStatus keys =
           a.normalizer.kind == NormalizerKind::stick_breaking
@@ -85,12 +85,13 @@ LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, bool any, Str
     const uint32_t H = count(f.in.H), B = count(f.in.B);
     if constexpr (Form::kOnline) {
       return device::launch(attention_forward_queries<D, Form>,
-                            {count(attention_query_tiles(f.in.queries(), D, true)), H, B}, kBlock,
+                            {count(attention_query_tiles(f.in.queries(), D)), H, B}, kBlock,
                             attention_forward_shared<D, Form>(), stream, f.in, f.out,
                             f.saved.level);
     } else {
-      return device::launch(attention_searched_queries<D, Form>,
-                            {count(attention_tiles(f.in.queries())), H, B}, kBlock,
+      const int tiles = Form::kFormed ? attention_tiles(f.in.queries())
+                                      : attention_query_tiles(f.in.queries(), D);
+      return device::launch(attention_searched_queries<D, Form>, {count(tiles), H, B}, kBlock,
                             attention_searched_shared<D>(), stream, f.in, f.out, f.saved);
     }
   });

@@ -153,4 +153,11 @@ BAMTRAIN_DEVICE void as_operand(uint32_t (&a)[N / 2][4], const float (&c)[N][4])
   }
 }
 
+/// Row tiles of queries that a warp owns in the kernels of one block per tile of queries. At larger
+/// head dimensions registers do not hold two.
+template <int D>
+constexpr int kQueryTile = attention_query_rows(D);
+template <int D>
+constexpr int kRowTiles = kQueryTile<D> / 64;
+
 }  // namespace bamtrain::kernels

@@ -129,23 +129,25 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Enqueues the forward pass: one kernel, in plain loops where it is not causal
-/// (attention_reference.h), which leave `live` as it is, as softmax does;
-/// of a bias that reads queries and keys, or mixed heads, some more for each part
-/// (attention_content.h). Refuses a D that is not one of kHeadDims, sizes that are not positive or
-/// past a grid's limits, and strides or addresses that 16-byte accesses do not take.
-device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream);
+/// Whether attention in bf16 takes plain loops (attention_reference.h): where it is not causal with
+/// a bias that reads queries and keys, with fire, or with another head dimension.
+inline bool attention_is_plain(const AttentionInputs<bf16>& a) {
+  return !a.causal && (reads_content(a) || a.fire.psi != nullptr || !has_head_dim(a.D));
+}
+
+/// Enqueues the forward pass: one kernel, which with softmax and in plain loops leaves `live` as it
+/// is; of a bias that reads queries and keys, or mixed heads, some more for each part
+/// (attention_content.h). Softmax has kernels of its own where it is causal, unless `any`. Refuses
+/// a D that is not one of kHeadDims, sizes that are not positive or past a grid's limits, and
+/// strides or addresses that 16-byte accesses do not take.
+device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream,
+                                       bool any = false);
 
 /// Enqueues the backward pass: three kernels, two without a table or fire, and with stick-breaking
 /// two for each attention_carried_heads key heads; more as above. Refuses what the forward pass
 /// refuses.
-device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream);
-
-/// The same by the form of every normalizer, softmax too.
-device::LaunchStatus attention_general_forward(const AttentionForward<bf16>& f,
-                                               device::Stream stream);
-device::LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g,
-                                                device::Stream stream);
+device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream,
+                                        bool any = false);
 
 /// Floats of AttentionBackward::row_product: three of each row.
 constexpr int64_t attention_row_products(int B, int T, int H) { return 3 * int64_t{B} * H * T; }
@@ -154,13 +156,10 @@ constexpr int64_t attention_row_products(int B, int T, int H) { return 3 * int64
 constexpr int kTile = 64;
 BAMTRAIN_HD constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
 
-/// Queries of a block of the kernels that own queries, and those blocks. `online`: softmax by the
-/// kernels of its own.
-constexpr int attention_query_rows(int D, bool online) {
-  return online && D <= 64 ? 2 * kTile : kTile;
-}
-constexpr int attention_query_tiles(int T, int D, bool online) {
-  return (T + attention_query_rows(D, online) - 1) / attention_query_rows(D, online);
+/// Queries of a block of the kernels that own queries, and those blocks.
+constexpr int attention_query_rows(int D) { return D <= 64 ? 2 * kTile : kTile; }
+constexpr int attention_query_tiles(int T, int D) {
+  return (T + attention_query_rows(D) - 1) / attention_query_rows(D);
 }
 
 /// Key heads, of all sequences, that the backward pass of stick-breaking takes at a time: as many
@@ -189,14 +188,14 @@ constexpr int attention_parts(int B, int T, int K, bool table) {
                : attention_tiles(T);
 }
 
-/// Floats of one partial table: distances -(kTile - 1) .. T + kTile.
-constexpr int64_t attention_partial_table(int T) { return int64_t{T} + 2 * kTile; }
+/// Floats of one partial table: `distances`, and those past them that whole tiles have.
+constexpr int64_t attention_partial_table(int64_t distances) { return distances + 2 * kTile; }
 
 /// Floats of AttentionBackward::partial, enough for any smaller B or T too.
-constexpr int64_t attention_partial_floats(int B, int T, int H, int K) {
+constexpr int64_t attention_partial_floats(int B, int T, int H, int K, int64_t distances) {
   const int64_t slots = std::min(int64_t{B} * attention_tiles(T),
                                  std::max<int64_t>(B, kTableBlocks / K));  // >= B attention_parts
-  return slots * H * attention_partial_table(T);
+  return slots * H * attention_partial_table(distances);
 }
 
 /// Sums of one head and tile of queries of fire: of db and of db u for each segment.

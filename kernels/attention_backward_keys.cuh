@@ -19,8 +19,9 @@ struct QueryNumbers {
   float by[Q], offset[Q];  // of what is made weights, by <q, k> + offset + of_bias b; of softmax
                            // `by` follows from t
   float centre[Q], t[Q];
-  float number[Q];       // of a formula
-  int first[Q], one[Q];  // whether one key alone has weight: constant_weights
+  float number[Q];        // of a formula
+  int first[Q], last[Q];  // keys that it sees
+  int one[Q];             // whether one key alone has weight: constant_weights
 };
 /// Of one query, what forms that are chosen at run time need.
 struct alignas(16) MoreQueryNumbers {
@@ -58,6 +59,7 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
   x.by[at] = x.offset[at] = x.centre[at] = x.number[at] = 0;
   x.t[at] = 1;
   x.first[at] = i + 1;
+  x.last[at] = i;
   x.one[at] = 0;
   if (!Form::kOnline) more = {{}, 0.0f, 1.0f};
   if (i >= a.T) return;
@@ -84,14 +86,16 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
     x.number[at] = static_cast<float>(a.numbers[row] - origin);
   }
   const int first = a.first_key[static_cast<int64_t>(b) * a.T + i];
+  const int last = Form::kCausal || a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
   x.first[at] = first;
-  x.one[at] = constant_weights(a, i - first + 1);
+  if (!Form::kCausal) x.last[at] = last;
+  x.one[at] = constant_weights(a, last - first + 1);
 }
 
 /// dk and dv (B, T, K, D) are written; with numbers the keys' part is added to dnumbers (B, H, T),
 /// which has the queries'; with a table partial (B, H, parts, slot_floats) is written too, entry
-/// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
-/// grid (parts, key heads, 1): a block takes every parts-th tile of keys, so that the partial
+/// kTile - 1 + d of a slot for the d-th distance; slot_floats is attention_partial_table. Launch
+/// with grid (parts, key heads, 1): a block takes every parts-th tile of keys, so that the partial
 /// tables are few and each has one owner; kThreads threads and this much dynamic shared memory; the
 /// key heads are those of all sequences from first_head on.
 template <int D, class Form>
@@ -99,7 +103,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
     attention_backward_keys(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
                             Rows<bf16> dv, float* dnumbers, float* partial, int64_t slot_floats,
                             int first_head) {
-  constexpr int Q = kBackwardQueries<D>, kOwners = kQueryTile<D, Form>;
+  constexpr int Q = kBackwardQueries<D>, kOwners = kQueryTile<D>;
   using Tile = float[Q / 8][4];
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -184,7 +188,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
           key_number[r] = a.numbers[row_of_head + (j < a.T ? j : a.T - 1)];
         }
       }
-      int i0 = next(j0 - Q);
+      // Queries that see a key are those that it would see.
+      int i0 = next((Form::kCausal || a.causal ? j0 : first_key[j0] / Q * Q) - Q);
       uint32_t stage = 0;
       if (i0 < end) copy(i0, 0);
       while (i0 < end) {
@@ -204,7 +209,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         if ((table || fire) && thread < Q + kTile) {
           const int d = i0 - j0 + thread - (kTile - 1);
           const float* const values_of = table ? a.table + h * a.table_head : a.fire.psi;
-          slice[thread] = d >= 0 && d < a.T ? values_of[d] : 0.0f;
+          slice[thread] = d >= -distances_behind<Form>(a) && d < a.T ? values_of[d] : 0.0f;
         }
         if (fire && thread < 4 * Q) {
           const int i = i0 + thread / 4;
@@ -279,11 +284,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
             });
           });
         }
-        const bool all_seen = j0 + kTile - 1 <= i0 && i0 + Q <= a.T && numbers.first[Q - 1] <= j0;
+        const auto last_of = [&](int query) {
+          return Form::kCausal ? i0 + query : numbers.last[query];
+        };
+        const bool all_seen =
+            j0 + kTile - 1 <= last_of(0) && i0 + Q <= a.T && numbers.first[Q - 1] <= j0;
         if (!all_seen) {
           for_elements([&](int n, int e, int own, int query) {
-            const int j = j0 + own, i = i0 + query;
-            if (j > i || j < numbers.first[query] || i >= a.T) z[n][e] = kMinusInfinity;
+            const int j = j0 + own;
+            const bool sees = j <= last_of(query) && j >= numbers.first[query];
+            if (!sees || i0 + query >= a.T) z[n][e] = kMinusInfinity;
           });
         }
         with_weight_form(form, [&]<WeightForm kForm>() {
@@ -299,7 +309,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
                 weights = more_numbers[query].weights;
                 of_weights = more_numbers[query].of_weights;
               }
-              if (kForm == WeightForm::topk && weights.cuts_ties(i0 + query, j0 + kTile - 1)) {
+              if (kForm == WeightForm::topk && weights.cuts_ties(last_of(query), j0 + kTile - 1)) {
                 BAMTRAIN_UNROLL
                 for (int e = c; e < 4; e += 2) {
                   if (weights.drops_tie(z[n][e], j0 + own_key + e / 2 * 8))
@@ -347,11 +357,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         if (table && thread < Q + kTile - 1) {
           // Thread n sums distance i0 - j0 + n - 63: element (key, n - 63 + key).
           const int shift = thread - (kTile - 1);
-          float sum = slot[i0 - j0 + thread];
+          float& of_distance = slot[distances_behind<Form>(a) + i0 - j0 + thread];
+          float sum = of_distance;
           for (int own = shift < 0 ? -shift : 0; own < kTile && own + shift < Q; ++own) {
             sum += db[own * kDbRow<D> + own + shift];
           }
-          slot[i0 - j0 + thread] = sum;
+          of_distance = sum;
         }
         stage = 1 - stage;
         i0 = after;

@@ -23,14 +23,16 @@ constexpr int kOwnColumns = D > 64 ? (D / 2 + 15) / 16 * 16 : D;
 template <int D>
 constexpr int kColumnBlocks = D > 64 ? 2 : 1;
 
-using SticksRows = QueryRows<1>;
+/// Of tiles that are halves of those of the other kernels at some D.
+template <int D>
+using SticksRows = QueryRows<1, AnyForm, kTile, kQueryTile<D>>;
 
 /// Launch with grid (parts, key heads in flight, kColumnBlocks), kThreads threads and this much
 /// dynamic shared memory.
 template <int D>
 constexpr size_t attention_backward_keys_sticks_shared() {
   return (2 + 2 * kStages<D, AnyForm>)*kTileBytes<D> + kExchangeBytes + kDbBytes +
-         (SticksRows::kSliceFloats + kTile) * sizeof(float);
+         (SticksRows<D>::kSliceFloats + kTile) * sizeof(float);
 }
 
 /// The 16 x 16 operand A at rows 16 `warp` and columns 16 `step` of the transpose of a tile (64,
@@ -45,8 +47,8 @@ BAMTRAIN_DEVICE void load_transposed(uint32_t (&a)[4], SharedAddress tile, int s
 
 /// Logits become weights, dP dz. `head`: of the queries, in flight. All lanes of the warp call.
 BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInputs<bf16>& a,
-                                     const BackwardSaved& saved, const SticksRows& own, int j0,
-                                     int head, const Lane& l) {
+                                     const BackwardSaved& saved, const auto& own, int j0, int head,
+                                     const Lane& l) {
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     float broken = 0, before = 0;
@@ -88,7 +90,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   auto* const ds_tile = reinterpret_cast<uint32_t*>(exchange + kTileBytes<kTile>);
   float* const db = reinterpret_cast<float*>(exchange + kExchangeBytes);  // (queries, kDbStride)
   float* const slice = reinterpret_cast<float*>(exchange + kExchangeBytes + kDbBytes);
-  float* const row_sums = slice + SticksRows::kSliceFloats;
+  float* const row_sums = slice + SticksRows<D>::kSliceFloats;
 
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = 1.0f / a.content_divisor;
@@ -139,8 +141,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       while (i0 < end) {
         const int after = next(i0);
         const uint32_t stage = step % kBuffers;
-        const SticksRows own(a, b, h, i0, root, row_sums, l);
-        const int entries = own.has_slice(a) ? SticksRows::kSliceFloats : 0;
+        const SticksRows<D> own(a, b, h, i0, root, row_sums, l);
+        const int entries = own.has_slice(a) ? SticksRows<D>::kSliceFloats : 0;
         for (int n = 0; thread + n * kThreads < entries; ++n) {
           slice[thread + n * kThreads] = own.slice_entry(a, j0, thread, n);
         }

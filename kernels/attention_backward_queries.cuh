@@ -14,15 +14,14 @@ namespace bamtrain::kernels {
 template <class Form>
 constexpr int kQueriesKeys = Form::kOnline ? kPart : kTile;
 template <int D, class Form>
-using BackwardRows = QueryRows<kQueryGroups<D, Form>, Form, kQueriesKeys<Form>>;
+using BackwardRows = QueryRows<kRowTiles<D>, Form, kQueriesKeys<Form>>;
 template <int D, class Form>
 using BackwardStream = KeyStream<D, Form, BackwardRows<D, Form>, Form::kFire>;
 
 /// Where things are in shared memory, behind Q and dO and the tiles of keys and values.
 template <int D, class Form>
 struct BackwardFloats {
-  static constexpr int kQueries = kQueryTile<D, Form>,
-                       kSlices = BackwardStream<D, Form>::kSlicesFloats;
+  static constexpr int kQueries = kQueryTile<D>, kSlices = BackwardStream<D, Form>::kSlicesFloats;
   // What rows have is in registers where these suffice.
   static constexpr bool kRowsInRegisters = Form::kOnline && !Form::kFire && !Form::kFormula;
   static constexpr int kNumbers = kSlices;  // of QueryRows
@@ -32,7 +31,7 @@ struct BackwardFloats {
   static constexpr int kOfThreads =
       kOfRows + (kRowsInRegisters ? 0 : NumbersOfRows::kFloats * kQueries);
   static constexpr int kDerivatives =
-      kOfThreads + (kRowsInRegisters ? 0 : 4 * kQueryGroups<D, Form> * kThreads);
+      kOfThreads + (kRowsInRegisters ? 0 : 4 * kRowTiles<D> * kThreads);
   static constexpr int kFire = kDerivatives + kSlices;
   static constexpr int all(bool fire) {
     return fire ? kFire + FireTotals<kQueries>::kFloats : kDerivatives;
@@ -44,7 +43,7 @@ struct BackwardFloats {
 template <int D, class Form>
 constexpr size_t attention_backward_queries_shared(bool fire) {
   using Stream = BackwardStream<D, Form>;
-  return 2 * kTileBytes<D, kQueryTile<D, Form>> + 2 * Stream::kBuffers * Stream::kBytes +
+  return 2 * kTileBytes<D, kQueryTile<D>> + 2 * Stream::kBuffers * Stream::kBytes +
          sizeof(float) * static_cast<size_t>(BackwardFloats<D, Form>::all(fire));
 }
 
@@ -77,22 +76,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
   const bool fire = Form::bias(a) == BiasSource::fire;
 
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D, Form>>;  // dO
-  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D, Form>>;
+  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
+  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D>>;
   const SharedAddress values = keys + Stream::kBuffers * Stream::kBytes;
-  float* const floats = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D, Form>> +
+  float* const floats = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
                                                  2 * Stream::kBuffers * Stream::kBytes);
   const Stream stream = {keys, values, floats, floats + Floats::kDerivatives, kh};
-  const NumbersOfRows numbers(floats + Floats::kOfRows, kQueryTile<D, Form>);
+  const NumbersOfRows numbers(floats + Floats::kOfRows, kQueryTile<D>);
   float* const of_thread = floats + Floats::kOfThreads + thread;
-  const FireTotals<kQueryTile<D, Form>> fire_totals(floats + Floats::kFire);
+  const FireTotals<kQueryTile<D>> fire_totals(floats + Floats::kFire);
 
   const Block own(a, b, h, i0, 1.0f / a.content_divisor, floats + Floats::kNumbers, l);
   const WeightForm form = Form::weights(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
 
-  Stream::template copy<kQueryTile<D, Form>>(queries, a.q, b, h, i0, a.T);
-  Stream::template copy<kQueryTile<D, Form>>(outputs, saved.dout, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
   device::copy_async_commit();
   if (fire) {
     fire_totals.clear(thread);
@@ -298,7 +297,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
             if (Form::kFormed && kForm == WeightForm::entmax && own.inside(r)) {
               of_weights = saved.factor[own.of_row(a, r)];
             }
-            if constexpr (kForm == WeightForm::topk) drop_ties(z, weights, own, r, j0, l);
+            if constexpr (kForm == WeightForm::topk) drop_ties(z, weights, own, a, r, j0, l);
             own.for_row(r, [&](int n, int e) {
               float &x = dz[r / 2][n][e], &logit = z[r / 2][n][e];
               const Weight w = weights.template of<kForm>(logit, alpha_less_one);

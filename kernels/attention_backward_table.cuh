@@ -25,20 +25,22 @@ BAMTRAIN_DEVICE Sum join_slots(Sum (&sums)[kJoinWarps * kJoinedValues], int slot
   return sum;
 }
 
-/// dtable (H, T) is written, the sum of slots b parts + part of its head. Launch with grid (ceil(T
-/// / kJoinedValues), H) and kJoinedValues kJoinWarps threads.
+/// dtable is written, at `distances` distances from -behind on, the sum of slots b parts + part of
+/// its head. Launch with grid (ceil(distances / kJoinedValues), H) and kJoinedValues kJoinWarps
+/// threads.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kJoinedValues* kJoinWarps)
     attention_backward_table(float* dtable, int64_t dtable_head, const float* partial,
-                             int64_t slot_floats, int B, int H, int T, int parts) {
+                             int64_t slot_floats, int B, int H, int distances, int behind,
+                             int parts) {
   BAMTRAIN_SHARED(float, sums, kJoinWarps* kJoinedValues);
   const int thread = static_cast<int>(device::thread_index().x);
-  const int d = static_cast<int>(device::block_index().x) * kJoinedValues + thread % 32;
+  const int n = static_cast<int>(device::block_index().x) * kJoinedValues + thread % 32;
   const int h = static_cast<int>(device::block_index().y);
-  const float sum = join_slots(sums, d < T ? B * parts : 0, [&](int n) {
-    const int64_t slot = (static_cast<int64_t>(n / parts) * H + h) * parts + n % parts;
-    return partial[slot * slot_floats + kTile - 1 + d];
+  const float sum = join_slots(sums, n < distances ? B * parts : 0, [&](int of) {
+    const int64_t slot = (static_cast<int64_t>(of / parts) * H + h) * parts + of % parts;
+    return partial[slot * slot_floats + kTile - 1 + n];
   });
-  if (thread < kJoinedValues && d < T) dtable[h * dtable_head + d] = sum;
+  if (thread < kJoinedValues && n < distances) dtable[h * dtable_head + n - behind] = sum;
 }
 
 /// dfire (H, kFirePartial) is written, the sum of partial (B, H, tiles, kFirePartial) in fp64.

@@ -38,7 +38,11 @@ const char* live_refusal(const AttentionInputs<bf16>& a, const SavedRows& saved)
              : nullptr;
 }
 
-LaunchStatus forward(const AttentionForward<bf16>& f, bool any, Stream stream) {
+}  // namespace
+
+LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream, bool any) {
+  if (attention_is_plain(f.in)) return attention_reference_forward(f, stream);
+  any = any || !f.in.causal;
   if (const char* why = refusal(f)) return refused(why);
   if (const char* why = live_refusal(f.in, f.saved)) return refused(why);
   if (const char* why = bf16_refusal(f.in)) return refused(why);
@@ -55,8 +59,10 @@ LaunchStatus forward(const AttentionForward<bf16>& f, bool any, Stream stream) {
   });
 }
 
-LaunchStatus backward(const AttentionBackward<bf16>& g, bool any, Stream stream) {
+LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream, bool any) {
   const AttentionInputs<bf16>& a = g.in;
+  if (attention_is_plain(a)) return attention_reference_backward(g, stream);
+  any = any || !a.causal;
   if (const char* why = refusal(g)) return refused(why);
   if (const char* why = live_refusal(a, g.saved)) return refused(why);
   if (const char* why = bf16_refusal(a)) return refused(why);
@@ -86,33 +92,14 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool any, Stream stream)
   });
   if (!status.ok() || reads_content(a)) return status;
   if (a.table != nullptr) {
-    return device::launch(attention_backward_table, grid_of_joins(a.T, a.H),
+    return device::launch(attention_backward_table, grid_of_joins(a.distances(), a.H),
                           {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dtable, g.dtable_head,
-                          g.partial, attention_partial_table(a.T), a.B, a.H, a.T,
+                          g.partial, attention_partial_table(a.distances()), a.B, a.H,
+                          a.distances(), a.distances_behind(),
                           attention_parts(a.B, a.T, a.K, true));
   }
   if (!fire) return status;
-  const bool online = !any && a.normalizer.kind == NormalizerKind::softmax;
-  return join_fire(g.dfire, g.partial, a.B, a.H, attention_query_tiles(a.T, a.D, online), stream);
-}
-
-}  // namespace
-
-LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
-  if (!f.in.causal) return attention_reference_forward(f, stream);
-  return forward(f, false, stream);
-}
-LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
-  if (!g.in.causal) return attention_reference_backward(g, stream);
-  return backward(g, false, stream);
-}
-LaunchStatus attention_general_forward(const AttentionForward<bf16>& f, Stream stream) {
-  if (!f.in.causal) return attention_reference_forward(f, stream);
-  return forward(f, true, stream);
-}
-LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g, Stream stream) {
-  if (!g.in.causal) return attention_reference_backward(g, stream);
-  return backward(g, true, stream);
+  return join_fire(g.dfire, g.partial, a.B, a.H, attention_query_tiles(a.T, a.D), stream);
 }
 
 }  // namespace bamtrain::kernels

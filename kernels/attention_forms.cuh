@@ -20,6 +20,7 @@ enum class ScaleMode { none, content, both, rows };
 struct AnyForm {
   /// Softmax: rows are summed up while keys stream by, and every tile has weight.
   static constexpr bool kOnline = false;
+  static constexpr bool kCausal = false;                               // a.causal says
   static constexpr bool kFormed = false;                               // biases were formed before
   static constexpr bool kTable = true, kFormula = true, kFire = true;  // there may be
   static constexpr bool kUnscaled = false, kUnscaledBias = false;      // t = 1, u = 1
@@ -57,7 +58,7 @@ struct AnyFormed : AnyForm {
 /// Softmax with one bias and one mode of scale. Of: the formula.
 template <BiasSource kBias, ScaleMode kScale, class Of = Difference>
 struct SoftmaxForm {
-  static constexpr bool kOnline = true;
+  static constexpr bool kOnline = true, kCausal = true;
   static constexpr bool kFormed = kBias == BiasSource::formed;
   static constexpr bool kTable = kBias == BiasSource::table;
   static constexpr bool kFormula = kBias == BiasSource::formula;

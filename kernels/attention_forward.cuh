@@ -10,7 +10,7 @@ namespace bamtrain::kernels {
 template <int D>
 constexpr int kForwardKeys = D > 16 ? 32 : 64;
 template <int D, class Form>
-using ForwardRows = QueryRows<kQueryGroups<D, Form>, Form, kForwardKeys<D>>;
+using ForwardRows = QueryRows<kRowTiles<D>, Form, kForwardKeys<D>>;
 template <int D, class Form>
 using ForwardStream = KeyStream<D, Form, ForwardRows<D, Form>>;
 
@@ -18,8 +18,8 @@ using ForwardStream = KeyStream<D, Form, ForwardRows<D, Form>>;
 template <int D, class Form>
 constexpr size_t attention_forward_shared() {
   using Stream = ForwardStream<D, Form>;
-  return kTileBytes<D, kQueryTile<D, Form>> + 2 * Stream::kBuffers * Stream::kBytes +
-         sizeof(float) * (Stream::kSlicesFloats + (Form::kFormula ? kQueryTile<D, Form> : 0));
+  return kTileBytes<D, kQueryTile<D>> + 2 * Stream::kBuffers * Stream::kBytes +
+         sizeof(float) * (Stream::kSlicesFloats + (Form::kFormula ? kQueryTile<D> : 0));
 }
 
 /// Blocks on a multiprocessor, here and in the backward kernels: the most that registers allow
@@ -42,12 +42,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, Form>)
   const int tiles = static_cast<int>(device::grid_size().x);
   const int i0 = Block::block_begin(a, tiles - 1 - static_cast<int>(device::block_index().x));
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D, Form>>;
+  const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;
   const SharedAddress values = keys + Stream::kBuffers * Stream::kBytes;
-  auto* const slices = reinterpret_cast<float*>(shared + kTileBytes<D, kQueryTile<D, Form>> +
+  auto* const slices = reinterpret_cast<float*>(shared + kTileBytes<D, kQueryTile<D>> +
                                                 2 * Stream::kBuffers * Stream::kBytes);
   const Stream stream = {keys, values, slices, nullptr, kh};
-  Stream::template copy<kQueryTile<D, Form>>(queries, a.q, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
   device::copy_async_commit();
   const Block own(a, b, h, i0, 1.0f / a.content_divisor, slices + Stream::kSlicesFloats, l);
 

@@ -43,8 +43,13 @@ struct DeviceMath {
   }
   BAMTRAIN_DEVICE static float divide(float a, float b) { return a / b; }
 };
-/// i - j for a formula: of keys behind the row, which it does not see, 0.
-BAMTRAIN_DEVICE float distance_of(int d) { return static_cast<float>(d > 0 ? d : 0); }
+/// Distances below 0.
+template <class Form>
+BAMTRAIN_DEVICE int distances_behind(const AttentionInputs<bf16>& a) {
+  return Form::kCausal ? 0 : a.distances_behind();
+}
+/// |i - j| for a formula.
+BAMTRAIN_DEVICE float distance_of(int d) { return static_cast<float>(d > 0 ? d : -d); }
 
 /// Whether the weights of a row that sees `seen` keys are constants: one of them alone has any.
 BAMTRAIN_DEVICE bool constant_weights(const AttentionInputs<bf16>& a, int seen) {
@@ -59,17 +64,9 @@ struct GroupRows {
   BAMTRAIN_DEVICE int operator[](int n) const { return first + kWarpRows * (n / 2) + 8 * (n % 2); }
 };
 
-/// Queries of a block of the kernels that own queries, and groups of 16 of them that a warp has. Of
-/// two each operand that is read serves both; where registers do not hold two, and of forms that
-/// are chosen at run time, for half the code, there is one.
-template <int D, class Form>
-constexpr int kQueryTile = attention_query_rows(D, Form::kOnline);
-template <int D, class Form>
-constexpr int kQueryGroups = kQueryTile<D, Form> / kTile;
-
 /// The queries [i0, i0 + 64 M) of one head, M groups a warp, and the tiles of kOfTile keys that
 /// they see; a thread has parts of two rows of each group: index 2 m + r is row r of group m.
-template <int M, class Form = AnyForm, int kOfTile = kTile>
+template <int M, class Form = AnyForm, int kOfTile = kTile, int kOriginTile = M* kTile>
 struct QueryRows {
   static constexpr int kGroups = M, kQueries = M * kTile, kRows = 2 * M, kKeys = kOfTile;
   // Floats of the biases of a tile of keys that a thread loads, and those of a slice.
@@ -88,7 +85,8 @@ struct QueryRows {
   // registers.
   static constexpr bool kKeepsPlaces = Form::kOnline && Form::kFire;
   mutable FirePlace places[kKeepsPlaces ? kRows : 1];
-  float* numbers;  // (kQueries), in shared memory: n_i less origin()
+  float* numbers;    // (kQueries), in shared memory: n_i less origin()
+  int numbers_from;  // origin's token
 
   /// All lanes of the warp call, which alone reads and writes what is in `numbers` of its rows.
   /// `root`: 1 / a.content_divisor.
@@ -103,13 +101,15 @@ struct QueryRows {
     const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
     const int last_row = i0 + kQueries <= a.T ? i0 + kQueries - 1 : a.T - 1;
     first_tile = first_key[i0] / kKeys;
-    last_tile = last_row / kKeys;
+    last_tile = last_of(a, last_row) / kKeys;
 
     const int warp_row = i0 + group_row(l, 0);
     warp_begin = warp_row < end ? first_key[warp_row] : end;
-    warp_end = i0 + group_row(l, M) < end ? i0 + group_row(l, M) : end;
+    const bool all_inside = i0 + group_row(l, M) <= end;
+    warp_end = last_of(a, all_inside ? i0 + group_row(l, M) - 1 : end - 1) + 1;
     all_begin = first_key[last_row];
-    all_end = i0 + group_row(l, M) <= end ? warp_row + 1 : 0;
+    all_end = all_inside ? last_of(a, warp_row) + 1 : 0;
+    numbers_from = kQueries % kOriginTile == 0 ? i0 : i0 / kOriginTile * kOriginTile;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       factor[r] = root * load_scale(a, r);
@@ -134,9 +134,10 @@ struct QueryRows {
   BAMTRAIN_DEVICE int64_t of_head(const AttentionInputs<bf16>& a) const {
     return (static_cast<int64_t>(b) * a.H + h) * a.T;
   }
-  /// What numbers are less, where a formula is of differences: that of the first query.
+  /// What numbers are less, where a formula is of differences: that of the first query of a tile of
+  /// the kernels that own queries, kOriginTile of them.
   BAMTRAIN_DEVICE double origin(const AttentionInputs<bf16>& a) const {
-    return is_relative(a.formula) ? a.numbers_of(b, h)[i0] : 0.0;
+    return is_relative(a.formula) ? a.numbers_of(b, h)[numbers_from] : 0.0;
   }
   /// Where row r is in a (B, H, T) array.
   BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
@@ -153,12 +154,19 @@ struct QueryRows {
   BAMTRAIN_DEVICE float bias_scale(const AttentionInputs<bf16>& a, int r) const {
     return Form::scales_bias(a) ? scale(a, r) : 1.0f;
   }
-  /// The first key that row r sees; of rows past T it is past the row.
+  /// The last key that query i sees.
+  BAMTRAIN_DEVICE int last_of(const AttentionInputs<bf16>& a, int i) const {
+    return Form::kCausal || a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
+  }
+  /// The first and the last key that row r sees; of rows past T the first is past the last.
   BAMTRAIN_DEVICE int first(const AttentionInputs<bf16>& a, int r) const {
     return inside(r) ? a.first_key[static_cast<int64_t>(b) * a.T + rows[r]] : rows[r] + 1;
   }
+  BAMTRAIN_DEVICE int last(const AttentionInputs<bf16>& a, int r) const {
+    return inside(r) ? last_of(a, rows[r]) : rows[r];
+  }
   BAMTRAIN_DEVICE int keys(const AttentionInputs<bf16>& a, int r) const {
-    return rows[r] - first(a, r) + 1;
+    return last(a, r) - first(a, r) + 1;
   }
 
   /// Whether any row of the warp may see any of the `keys` keys at j0: the same for all lanes.
@@ -184,19 +192,20 @@ struct QueryRows {
       return is_key ? static_cast<float>(a.numbers_of(b, h)[j] - origin(a)) : 0.0f;
     }
     if (source == BiasSource::table) {
-      const float x = by_distance(a.table + h * a.table_head, j0, thread, n);
+      const float x = by_distance(a, a.table + h * a.table_head, j0, thread, n);
       return Form::kOnline ? kLog2e * x : x;
     }
-    return source == BiasSource::fire ? by_distance(a.fire.psi, j0, thread, n) : 0.0f;
+    return source == BiasSource::fire ? by_distance(a, a.fire.psi, j0, thread, n) : 0.0f;
   }
   /// Likewise of psi_dc.
   BAMTRAIN_DEVICE float derivative_entry(const AttentionInputs<bf16>& a, int j0, int thread,
                                          int n) const {
-    return by_distance(a.fire.psi_dc, j0, thread, n);
+    return by_distance(a, a.fire.psi_dc, j0, thread, n);
   }
-  BAMTRAIN_DEVICE float by_distance(const float* values, int j0, int thread, int n) const {
+  BAMTRAIN_DEVICE float by_distance(const AttentionInputs<bf16>& a, const float* values, int j0,
+                                    int thread, int n) const {
     const int d = i0 - j0 + thread + n * kThreads - (kKeys - 1);
-    return d >= 0 && d < end ? values[d] : 0.0f;
+    return d >= -distances_behind<Form>(a) && d < end ? values[d] : 0.0f;
   }
   /// The first query of the n-th block.
   BAMTRAIN_DEVICE static int block_begin(const AttentionInputs<bf16>& a, int n) {
@@ -325,7 +334,7 @@ struct QueryRows {
     if (!stick && warp_sees_all(j0)) return;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const int from = first(a, r), to = stick ? rows[r] : rows[r] + 1;
+      const int from = first(a, r), to = stick ? rows[r] : last(a, r) + 1;
       for_row(r, [&](int n, int e) {
         const int j = j0 + l.column(n, e);
         if (j < from || j >= to) z[r / 2][n][e] = kMinusInfinity;

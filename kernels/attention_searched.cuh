@@ -48,31 +48,35 @@ struct Marks {
   }
 };
 
+// Of formed biases one group, for the registers: those of the search are many.
 template <int D, class Form>
-using SearchedStream = KeyStream<D, Form, QueryRows<1, Form>>;
+using SearchedRows = QueryRows<Form::kFormed ? 1 : kRowTiles<D>, Form>;
+template <int D, class Form>
+using SearchedStream = KeyStream<D, Form, SearchedRows<D, Form>>;
 
 /// The values' tiles, or while these are not needed the lists of logits.
 template <int D>
 constexpr size_t kValueBytes = std::max<size_t>(kStages<D, AnyForm>* kTileBytes<D>,
-                                                2 * LogitList::kFloats * sizeof(float));
+                                                2 * kRowTiles<D> * LogitList::kFloats *
+                                                    sizeof(float));
 
-/// Launch with grid (tiles of these queries, H, B), kThreads threads and this much
-/// dynamic shared memory.
+/// Launch with grid (tiles of these queries, of formed biases of 64, H, B), kThreads threads and
+/// this much dynamic shared memory.
 template <int D>
 constexpr size_t attention_searched_shared() {
-  return kTileBytes<D> + kStages<D, AnyForm> * kTileBytes<D> + kValueBytes<D> +
-         (SearchedStream<D, AnyForm>::kSlicesFloats + (1 + NumbersOfRows::kFloats) * kTile) *
-             sizeof(float) +
-         2 * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
+  return kTileBytes<D, kQueryTile<D>> + kStages<D, AnyForm> * kTileBytes<D> + kValueBytes<D> +
+         (SearchedStream<D, AnyForm>::kSlicesFloats +
+          (1 + NumbersOfRows::kFloats) * kQueryTile<D>)*sizeof(float) +
+         2 * kRowTiles<D> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
 }
 
 /// out (B, T, H, D) and `saved` are written, of the queries whose bias was formed or of all.
 template <int D, class Form>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_searched_queries(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
-  using Block = QueryRows<1, Form>;
+  using Block = SearchedRows<D, Form>;
   using Stream = SearchedStream<D, Form>;
-  constexpr int kRows = Block::kRows;
+  constexpr int M = Block::kGroups, kRows = Block::kRows;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
@@ -80,7 +84,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int b = static_cast<int>(device::block_index().z), kh = h / (a.H / a.K);
   const int i0 =
       Block::block_begin(a, static_cast<int>(device::grid_size().x - 1 - device::block_index().x));
-  constexpr size_t kKeysAt = kTileBytes<D>;
+  constexpr size_t kKeysAt = kTileBytes<D, kQueryTile<D>>;
   constexpr size_t kValuesAt = kKeysAt + Stream::kBuffers * Stream::kBytes;
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress values = queries + static_cast<uint32_t>(kValuesAt);
@@ -88,9 +92,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D>);
   const Stream stream = {queries + static_cast<uint32_t>(kKeysAt), values, slices, nullptr, kh};
   float* const row_numbers = slices + Stream::kSlicesFloats;
-  const NumbersOfRows numbers(row_numbers + kTile, kTile);
+  const NumbersOfRows numbers(row_numbers + kQueryTile<D>, kQueryTile<D>);
   auto* const selections =
-      reinterpret_cast<Selection*>(row_numbers + (1 + NumbersOfRows::kFloats) * kTile);
+      reinterpret_cast<Selection*>(row_numbers + (1 + NumbersOfRows::kFloats) * kQueryTile<D>);
   const Marks marks{reinterpret_cast<Marks::OfWarps*>(selections + kRows * kThreads)};
   int* const votes = reinterpret_cast<int*>(marks.words) + Marks::kBytes / sizeof(int);
 
@@ -135,21 +139,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   RowSearch search[kRows];
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    search[r] = RowSearch(a.normalizer, form, h, own.rows[r], own.keys(a, r), a.T,
+    search[r] = RowSearch(a.normalizer, form, h, own.last(a, r), own.keys(a, r), a.T,
                           selections + r * kThreads + thread,
                           {lists + r * LogitList::kFloats + thread, l.lane});
   }
-  // f(search) of each row. They take turns in search[0], for half the code.
-  const auto for_searches = [&](const auto& f) {
-    BAMTRAIN_NO_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      f(search[0]);
-      const RowSearch first = search[0];
-      BAMTRAIN_UNROLL
-      for (int n = 1; n < kRows; ++n) search[n - 1] = search[n];
-      search[kRows - 1] = first;
-    }
-  };
   bool warp_done = stick;
   while (!stick) {
     marks.begin(pass + 1, l.warp, warp_done, l.lane);
@@ -163,13 +156,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       const int tile = of.tile - own.first_tile;
       if (warp_done) return true;
       bool alive = false;
-      with_logits(of, [&](const GroupsOfLogits<1>& z, int j0, int part) {
+      with_logits(of, [&](const GroupsOfLogits<M>& z, int j0, int part) {
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
             const bool of_row = search[r].template accumulate<kForm, false>(
                 [&](const auto& f) {
-                  own.for_row(r, [&](int n, int e) { f(z[0][n][e], j0 + l.column(n, e)); });
+                  own.for_row(r, [&](int n, int e) { f(z[r / 2][n][e], j0 + l.column(n, e)); });
                 },
                 pass + 1, kParts * tile + part);
             alive = alive || of_row;
@@ -183,19 +176,21 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     bool of_list = false;
     for (int turn = pass + 1;; ++turn, of_list = true) {  // first the pass, then what lists settle
       bool listed = false, done = true;
-      for_searches([&](RowSearch& of_row) {
-        of_row.template join<4>();
-        if (!of_list || of_row.listed()) of_row.template advance<false>(turn, of_list);
-        if (turn == 1 && form == WeightForm::topk) of_row.begin_with_groups();
-        listed = listed || of_row.listed();
-        done = done && of_row.done();
-      });
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        search[r].template join<4>();
+        if (!of_list || search[r].listed()) search[r].template advance<false>(turn, of_list);
+        if (turn == 1 && form == WeightForm::topk) search[r].begin_with_groups();
+        listed = listed || search[r].listed();
+        done = done && search[r].done();
+      }
       warp_done = device::ballot(device::kWholeWarp, !done) == 0;
       if (device::ballot(device::kWholeWarp, listed) == 0) break;
       with_weight_form(form, [&]<WeightForm kForm>() {
-        for_searches([](RowSearch& of_row) {
-          if (of_row.listed()) of_row.template accumulate_listed<kForm>();
-        });
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          if (search[r].listed()) search[r].template accumulate_listed<kForm>();
+        }
       });
     }
     if (l.lane == 0) votes[l.warp] = warp_done;
@@ -225,30 +220,48 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     if (form == WeightForm::topk) saved.last[own.of_row(a, r)] = weights.last();
   }
   seeks_smallest = device::ballot(device::kWholeWarp, seeks_smallest) != 0;
-  const LiveRows live(a, saved, b, h, i0 + own.group_row(l, 0), 1);  // of the warp
-  for (int n = l.lane; n < live.groups * live.per_group; n += 32) live.words[n] = 0;
-  device::barrier();  // values come where the lists are
+  const auto live_of_warp = [&] { return LiveRows(a, saved, b, h, i0 + own.group_row(l, 0), M); };
+  {
+    const LiveRows live = live_of_warp();
+    for (int n = l.lane; n < live.groups * live.per_group; n += 32) live.words[n] = 0;
+  }
+  device::sync_warp();
+
+  // In place of what the search worked in, for the registers. Of row r: the smallest logit that has
+  // weight, and the total of weights that are divided by it, or what sticks have broken off. Of
+  // group `lane`: the tiles with weight in the word live_at.
+  float* const of_thread = reinterpret_cast<float*>(selections) + thread;
+  auto* const live_of_thread = reinterpret_cast<uint32_t*>(of_thread + 2 * kRows * kThreads);
+  uint32_t &live_at = live_of_thread[0], &live_tiles = live_of_thread[kThreads];
+  static_assert((2 * kRows + 2) * sizeof(float) <= kRows * sizeof(Selection));
+  const auto smallest = [&](int r) -> float& { return of_thread[r * kThreads]; };
+  const auto total = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
+  device::barrier();
+  live_at = live_tiles = 0;
+  BAMTRAIN_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    smallest(r) = INFINITY;
+    total(r) = 0;
+  }
 
   const auto weights_of = [&](int r) { return numbers.weights(own.rows[r] - i0); };
-  int live_at = 0;          // of the words
-  uint32_t live_tiles = 0;  // there
   const auto store_live = [&] {
-    if (l.lane != 0 || live.groups == 0 || live_tiles == 0) return;
-    live.words[live_at] = static_cast<int32_t>(live_tiles);
+    const LiveRows live = live_of_warp();
+    if (l.lane >= live.groups || live_tiles == 0) return;
+    live.words[l.lane * live.per_group + static_cast<int>(live_at)] =
+        static_cast<int32_t>(live_tiles);
   };
-  float sum_out[1][D / 8][4] = {};
-  float total[kRows] = {};  // of weights that are divided by it; or what sticks have broken off
-  float smallest[kRows] = {INFINITY, INFINITY};  // of the logits that topk keeps
+  float sum_out[M][D / 8][4] = {};
   walk(true, [&](const StreamedTile& of) {
-    bool marked = false;
-    with_logits(of, [&](GroupsOfLogits<1>& z, int j0, int part) {
+    uint32_t marked = 0;  // a bit for each group
+    with_logits(of, [&](GroupsOfLogits<M>& z, int j0, int part) {
       if (stick) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
           Logits share;
-          stick_weights(z[0], share, total[r], r, l);
+          stick_weights(z[r / 2], share, total(r), r % 2, l);
           own.for_row(r, [&](int n, int e) {
-            if (z[0][n][e] <= kLeastWeight) z[0][n][e] = 0;
+            if (z[r / 2][n][e] <= kLeastWeight) z[r / 2][n][e] = 0;
           });
         }
       } else {
@@ -257,60 +270,72 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           for (int r = 0; r < kRows; ++r) {
             const LineWeights weights = weights_of(r);
             if constexpr (kForm == WeightForm::topk) {
-              drop_ties(z, weights, own, r, j0, l);
-              own.for_row(r, [&](int n, int e) {
-                const float x = z[0][n][e];
-                if (seeks_smallest && x >= weights.threshold) smallest[r] = fminf(smallest[r], x);
-              });
+              drop_ties(z, weights, own, a, r, j0, l);
+              if (seeks_smallest) {
+                float lowest = smallest(r);
+                own.for_row(r, [&](int n, int e) {
+                  const float x = z[r / 2][n][e];
+                  lowest = x >= weights.threshold ? fminf(lowest, x) : lowest;
+                });
+                smallest(r) = lowest;
+              }
             }
+            float sum = 0;
             own.for_row(r, [&](int n, int e) {
-              float& x = z[0][n][e];
+              float& x = z[r / 2][n][e];
               x = weights.template of<kForm>(x, alpha_less_one).p;
-              if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total[r] += x;
+              sum += x;
             });
+            if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total(r) += sum;
           }
         });
       }
-      uint32_t p[1][kPart / 16][4], any = 0;
-      as_operand(p[0], z[0]);
+      uint32_t p[M][kPart / 16][4], weighty = 0;
       BAMTRAIN_UNROLL
-      for (int s = 0; s < kPart / 16; ++s) any |= p[0][s][0] | p[0][s][1] | p[0][s][2] | p[0][s][3];
-      if (device::ballot(device::kWholeWarp, any != 0) == 0) return;
-      marked = true;
+      for (int m = 0; m < M; ++m) {
+        as_operand(p[m], z[m]);
+        uint32_t any = 0;
+        BAMTRAIN_UNROLL
+        for (int s = 0; s < kPart / 16; ++s)
+          any |= p[m][s][0] | p[m][s][1] | p[m][s][2] | p[m][s][3];
+        if (device::ballot(device::kWholeWarp, any != 0) != 0) weighty |= 1u << m;
+      }
+      if (weighty == 0) return;
+      marked |= weighty;
       stream.add_products(sum_out, p, values, stream.buffer(of), part, l);
     });
-    if (of.tile / 32 != live_at) {
+    if (const auto word = static_cast<uint32_t>(of.tile / 32); word != live_at) {
       store_live();
-      live_at = of.tile / 32;
+      live_at = word;
       live_tiles = 0;
     }
-    if (marked) live_tiles |= uint32_t{1} << (of.tile % 32);
+    live_tiles |= (marked >> l.lane & 1) << (of.tile % 32);
     bool rest = false;
     BAMTRAIN_UNROLL
-    for (int r = 0; r < kRows; ++r) rest = rest || (own.inside(r) && total[r] < kMostBroken);
+    for (int r = 0; r < kRows; ++r) rest = rest || (own.inside(r) && total(r) < kMostBroken);
     return !stick || device::ballot(device::kWholeWarp, rest) != 0;
   });
 
   store_live();
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    float sum = total(r), lowest = smallest(r);
     BAMTRAIN_UNROLL
     for (int distance = 1; distance < 4; distance *= 2) {
-      total[r] += device::shuffle_xor(device::kWholeWarp, total[r], distance);
-      smallest[r] =
-          fminf(smallest[r], device::shuffle_xor(device::kWholeWarp, smallest[r], distance));
+      sum += device::shuffle_xor(device::kWholeWarp, sum, distance);
+      lowest = fminf(lowest, device::shuffle_xor(device::kWholeWarp, lowest, distance));
     }
     RowWeights found;
     found.a = alpha_less_one;
     if (!stick && own.inside(r)) found.level = saved.level[own.of_row(a, r)];
     device::sync_warp();  // the level is read by the lanes of the row before one of them writes it
     if (!own.inside(r)) continue;
-    const float factor = stick ? 1.0f : found.nan_or(found.factor_of(form, total[r]));
+    const float factor = stick ? 1.0f : found.nan_or(found.factor_of(form, sum));
     if (!stick && l.pair == 0) {
-      saved.level[own.of_row(a, r)] = found.level_of(form, total[r]);
-      if (seeks_smallest) saved.threshold[own.of_row(a, r)] = found.nan_or(smallest[r]);
+      saved.level[own.of_row(a, r)] = found.level_of(form, sum);
+      if (seeks_smallest) saved.threshold[own.of_row(a, r)] = found.nan_or(lowest);
     }
-    store_row<D>(out, own, r, sum_out[0], factor, l);
+    store_row<D>(out, own, r, sum_out[r / 2], factor, l);
   }
 }
 

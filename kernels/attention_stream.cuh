@@ -27,7 +27,7 @@ struct KeyStream {
   SharedAddress keys, values;  // kBuffers tiles each
   float* slices;               // kSlicesFloats
   float* derivatives;          // likewise, with kDerivatives
-  int kh;                      // the key head
+  int key_head;
 
   /// Softmax's kernels spare registers, the others instructions.
   template <int kRows>
@@ -58,6 +58,7 @@ struct KeyStream {
     const int thread = static_cast<int>(device::thread_index().x);
     const auto inside = [&](int n) { return n >= own.first_tile && n <= own.last_tile; };
     const auto copy_keys = [&](int n, uint32_t buffer) {
+      const int kh = Form::kOnline ? key_head : own.h / (a.H / a.K);  // for AnyForm's registers
       copy<kKeys>(keys + buffer * kBytes, a.k, own.b, kh, n * kKeys, a.T);
       if (with_values) copy<kKeys>(values + buffer * kBytes, a.v, own.b, kh, n * kKeys, a.T);
       device::copy_async_commit();

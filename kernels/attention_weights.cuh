@@ -268,7 +268,8 @@ struct LineWeights {
               threshold * third * device::exp2_approx((power - 1.0f) * log_root)};
     }
   }
-  /// topk: whether of row i some keys from j on with the threshold itself have no weight.
+  /// topk: whether of a row that sees keys up to i some from j on with the threshold itself have no
+  /// weight.
   BAMTRAIN_DEVICE bool cuts_ties(int i, int j) const {
     const int last = static_cast<int>(device::bits_of(third));
     return j > last && last < i;

@@ -168,7 +168,7 @@ def tile_bytes(D, rows):
 
 
 def query_tile(D):
-    return 128 if D <= 64 else 64  # kQueryTile of softmax's kernels
+    return 128 if D <= 64 else 64  # kQueryTile
 
 
 def fire_totals(rows):
@@ -181,7 +181,7 @@ def softmax_shared(name, D, bias):
     Q = 16 if D > 96 else 32  # kBackwardQueries
     if name == "attention_backward_keys":  # K and V, two stages of Q and dO; rows, slice, db
         biases = 128 + (64 * (Q + 3) if bias == "table" else 0)
-        return (2 * tile + 4 * tile_bytes(D, Q) + Q * (28 + 16) +
+        return (2 * tile + 4 * tile_bytes(D, Q) + Q * (32 + 16) +
                 (4 * biases if bias in ("table", "fire") else 0))
     keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kQueriesKeys
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kSlicesFloats
@@ -197,17 +197,18 @@ def softmax_shared(name, D, bias):
 
 def any_shared(name, D, fire):
     """Of the kernels of every normalizer."""
-    tile, stages = tile_bytes(D, 64), 1 if D > 64 else 2  # kStages
-    slice_bytes, numbers = 4 * (64 + 64), 4 * (1 + 5) * 64  # kSliceFloats; n_i, NumbersOfRows
+    rows, tile = query_tile(D), tile_bytes(D, 64)
+    stages, groups = 1 if D > 64 else 2, rows // 64  # kStages, kRowTiles
+    slice_bytes, numbers = 4 * (rows + 64), 4 * (1 + 5) * rows  # kSliceFloats; n_i, NumbersOfRows
     if name == "attention_searched_queries":  # Q and K, V or LogitList; Selection, Marks
-        values = max(stages * tile, 4 * 2 * 22 * 128)
-        return (tile + stages * tile + values + 2 * slice_bytes + numbers +
-                24 * 2 * 128 + 2 * 4 * 64 * 4 + 16)
+        values = max(stages * tile, 4 * 2 * groups * 22 * 128)
+        return (tile_bytes(D, rows) + stages * tile + values + 2 * slice_bytes + numbers +
+                24 * 2 * groups * 128 + 2 * 4 * 64 * 4 + 16)
     if name == "attention_backward_queries":  # Q and dO, K and V; sums of threads; psi_dc
-        return (2 * tile + 2 * stages * tile + 2 * slice_bytes + numbers +
-                4 * 4 * 128 + (2 * slice_bytes + fire_totals(64) if fire else 0))
-    if name == "attention_backward_keys":  # MoreQueryNumbers
-        return softmax_shared(name, D, "table") + 32 * (16 if D > 96 else 32)
+        return (2 * tile_bytes(D, rows) + 2 * stages * tile + 2 * slice_bytes + numbers +
+                4 * 4 * groups * 128 + (2 * slice_bytes + fire_totals(rows) if fire else 0))
+    if name == "attention_backward_keys":
+        return softmax_shared(name, D, "table") + 32 * (16 if D > 96 else 32)  # MoreQueryNumbers
     # K and V, Q and dO; weights and dz, db of a part; slice, n_i
     return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * 64 * 33 + 4 * (128 + 64)
 

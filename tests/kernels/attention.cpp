@@ -126,7 +126,7 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
                 .ok());
     REQUIRE(device::launch(kernels::attention_backward_table, {7, 4, 1}, {256, 1, 1}, 0, nullptr,
                            g.dtable, g.dtable_head, g.partial,
-                           kernels::attention_partial_table(c.T), c.B, c.H, c.T, parts)
+                           kernels::attention_partial_table(c.T), c.B, c.H, c.T, 0, parts)
                 .ok());
     const Results found = arrays.results();
     for (const char* name : {"dq", "dk", "dv"}) CHECK(found.at(name) == four.at(name));
@@ -145,7 +145,7 @@ TEST_CASE("partial tables are few, and their memory is enough for every smaller 
   for (int K : {1, 3, 12}) {
     for (int T : {64, 1000, 5000}) {
       const int64_t slot = kernels::attention_partial_table(T);
-      const int64_t reserved = kernels::attention_partial_floats(40, T, 2 * K, K);
+      const int64_t reserved = kernels::attention_partial_floats(40, T, 2 * K, K, T);
       for (int B = 1; B <= 40; ++B) {
         CHECK(int64_t{B} * 2 * K * kernels::attention_parts(B, T, K, true) * slot <= reserved);
       }

@@ -25,8 +25,8 @@ std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   text << "D " << D << " bias " << name_of(form.bias) << " scale " << form.scale << " of the bias "
        << form.scale_bias << " content scale " << form.content_scale << " B " << c.B << " T " << c.T
        << " H " << c.H << " K " << c.K << " documents " << c.documents << " window " << c.window
-       << " normalizer " << static_cast<int>(form.normalizer.kind) << " alpha "
-       << form.normalizer.alpha << " k " << form.normalizer.keys.number;
+       << " causal " << c.causal << " normalizer " << static_cast<int>(form.normalizer.kind)
+       << " alpha " << form.normalizer.alpha << " k " << form.normalizer.keys.number;
   if (form.mix) text << " mix " << static_cast<int>(*form.mix) << " hidden " << form.mix_hidden;
   return text.str();
 }
@@ -63,9 +63,9 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
   x.qkv = normal<A>("qkv", B * T * (H + 2 * K) * d);
   x.dout = normal<A>("dout", B * T * H * d);
   for (size_t h = 0; h < H; ++h) {
-    for (size_t i = 0; i < T; ++i) {
-      const auto head = static_cast<double>(h), distance = static_cast<double>(i);
-      x.table.push_back(as<float>(-0.1 * std::sqrt(distance) * (1.0 + head)));
+    for (int d = c.causal ? 0 : 1 - c.T; d < c.T; ++d) {
+      const double head = static_cast<double>(h), slope = d < 0 ? 0.07 : 0.1;
+      x.table.push_back(as<float>(-slope * std::sqrt(std::abs(d)) * (1.0 + head)));
     }
   }
   for (size_t n = 0; n < B * H * T; ++n) {
@@ -101,7 +101,7 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
             as<float>(std::sqrt(2.0 / D) * std::sin(phase + static_cast<double>(n % count) / 20));
       }
     };
-    std::visit([&](auto& bias) { bias.plan({c.B, c.T, c.H, c.K, D}, Dtype::f32, add); }, any);
+    std::visit([&](auto& bias) { bias.plan(c.shape(D), Dtype::f32, add); }, any);
   }
   // Sized for the largest network, so that f is as large as s.
   const auto hidden = static_cast<size_t>(kDapeMostHidden);
@@ -116,6 +116,14 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
       if (c.documents && t > 0 && (t * 7 + b * 3) % 41 == 0) start = t;
       x.fire.positions.push_back(t - start);
       x.first_key.push_back(c.window > 0 ? std::max(start, t - c.window + 1) : start);
+    }
+  }
+  // Two rows see each other or neither does.
+  for (size_t b = 0; b < B; ++b) {
+    const auto first = x.first_key.begin() + static_cast<std::ptrdiff_t>(b * T);
+    for (int t = 0; t < c.T; ++t) {
+      x.last_key.push_back(
+          static_cast<int32_t>(std::upper_bound(first + t, first + c.T, t) - first) - 1);
     }
   }
   return x;
@@ -143,7 +151,10 @@ const Doubles& values_of(const AttentionValues& x, const AttentionForm& form,
   return it != own.end() ? *it->second : x.others.at(name);
 }
 const std::vector<int32_t>& indices_of(const AttentionValues& x, const std::string& name) {
-  return name == "first_key" ? x.first_key : name == "ends" ? x.fire.ends : x.fire.positions;
+  return name == "first_key"  ? x.first_key
+         : name == "last_key" ? x.last_key
+         : name == "ends"     ? x.fire.ends
+                              : x.fire.positions;
 }
 
 /// Splits (B, T, (H + 2 K) D) into dq, dk and dv.
@@ -167,7 +178,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   AttentionCall call;
   arena.add("qkv", &qkv, Dtype::f64, {B, T, W});
   arena.add("dqkv", &dqkv, Dtype::f64, {B, T, W});
-  form_call(call, form, {B, T, H, K, D}, Dtype::f64, Dtype::f64,
+  form_call(call, form, c.shape(D), Dtype::f64, Dtype::f64,
             [&](const char* name, Tensor* t, Dtype dtype, std::initializer_list<int64_t> dims) {
               arena.add(name, t, dtype, dims);
             });
@@ -235,7 +246,7 @@ double relative_error(const Doubles& found, const Doubles& truth) {
 BiasArrays::BiasArrays(const AttentionCase& c, int D, const AttentionValues& x,
                        const AttentionForm& form)
     : bias_(bias_of(form.bias)) {
-  const AttentionShape shape = {c.B, c.T, c.H, c.K, D};
+  const AttentionShape shape = c.shape(D);
   const auto input = [&](const std::string& name, Tensor* t, Dtype dtype,
                          std::initializer_list<int64_t> dims) {
     *t = array(dtype, dims);
@@ -325,7 +336,7 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       lse_(x.scale.size()),
       row_product_(static_cast<size_t>(kernels::attention_row_products(c.B, c.T, c.H))),
       dscale_(x.scale.size()),
-      partial_(static_cast<size_t>(cuda::most_partial({c.B, c.T, c.H, c.K}))),
+      partial_(static_cast<size_t>(cuda::most_partial(c.shape(D)))),
       threshold_(x.scale.size()),
       alphas_(elements<float>(alphas_of(x, form))),
       dalpha_(x.scale.size()),
@@ -335,7 +346,8 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
           c.B, c.T, c.H, c.K, D, positions_of(form), form.mix ? form.mix_hidden : 0, true))),
       last_(x.scale.size()),
       live_(static_cast<size_t>(c.B * c.H * live_groups(c.T) * live_words(c.T))),
-      first_key_(x.first_key) {}
+      first_key_(x.first_key),
+      last_key_(x.last_key) {}
 
 template <class A>
 template <class Element>
@@ -364,6 +376,8 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.q = part(qkv, 0);
   f.in.k = part(qkv, c_.H);
   f.in.v = part(qkv, c_.H + c_.K);
+  f.in.causal = c_.causal;
+  if (!c_.causal) f.in.last_key = last_key_.data();
   bias_.set(f.in);
   if (form_.scale) f.in.scale = scale_.data();
   f.in.scale_bias = form_.scale_bias;
@@ -391,6 +405,7 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   g.dq = part(dqkv_.data(), 0);
   g.dk = part(dqkv_.data(), c_.H);
   g.dv = part(dqkv_.data(), c_.H + c_.K);
+  g.causal = c_.causal;
   bias_.set(g);
   if (form_.scale) g.dscale = dscale_.data();
   if (form_.normalizer.learned) g.dalpha = dalpha_.data();
@@ -423,11 +438,8 @@ Results attention_on_engine(Kernels which, const AttentionCase& c, int D, const 
     REQUIRE(kernels::attention_reference_backward(g, nullptr).ok());
   } else if constexpr (std::is_same_v<A, DeviceBf16>) {
     const bool general = which == Kernels::general;
-    REQUIRE((general ? kernels::attention_general_forward : kernels::attention_forward)(f, nullptr)
-                .ok());
-    REQUIRE(
-        (general ? kernels::attention_general_backward : kernels::attention_backward)(g, nullptr)
-            .ok());
+    REQUIRE(kernels::attention_forward(f, nullptr, general).ok());
+    REQUIRE(kernels::attention_backward(g, nullptr, general).ok());
   }
   return arrays.results();
 }

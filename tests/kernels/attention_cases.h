@@ -20,6 +20,13 @@ struct AttentionCase {
   int B = 1, T = 64, H = 2, K = 1;
   bool documents = false;
   int window = 0;  // 0: no window
+  bool causal = true;
+
+  AttentionShape shape(int D) const {
+    AttentionShape s = {B, T, H, K, D};
+    s.causal = causal;
+    return s;
+  }
 };
 
 inline const std::vector<AttentionForm> kNamedForms = {{},
@@ -74,14 +81,14 @@ struct FireValues {
 struct AttentionValues {
   Doubles qkv;     // (B, T, (H + 2 K) D), A
   Doubles dout;    // (B, T, H, D), A
-  Doubles table;   // (B, H, T), fp32
+  Doubles table;   // (H, distances), fp32
   Doubles scale;   // (B, H, T), fp32
   Doubles sums;    // (B, H, T), fp64: numbers whose differences a formula takes
   Doubles alphas;  // (H), fp32: offsets from the form's alpha
   FireValues fire;
   // The tensors of any other bias: normal numbers, and in fp64 their softplus, as gates produce.
   std::map<std::string, Doubles> others;
-  std::vector<int32_t> first_key;
+  std::vector<int32_t> first_key, last_key;
 };
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
@@ -161,7 +168,7 @@ class AttentionArrays {
   GlobalArray<float> threshold_, alphas_, dalpha_, carries_;
   GlobalArray<float> content_logits_, content_sums_;
   GlobalArray<int32_t> last_, live_;
-  GlobalArray<int32_t> first_key_;
+  GlobalArray<int32_t> first_key_, last_key_;
 };
 
 enum class Kernels { fused, general, reference };

@@ -32,8 +32,8 @@ Results in_parts(int sequences, const AttentionCase& c, const AttentionValues& x
     REQUIRE(kernels::attention_reference_forward(f, nullptr).ok());
     REQUIRE(kernels::attention_reference_backward(g, nullptr).ok());
   } else {
-    REQUIRE(kernels::attention_general_forward(f, nullptr).ok());
-    REQUIRE(kernels::attention_general_backward(g, nullptr).ok());
+    REQUIRE(kernels::attention_forward(f, nullptr, true).ok());
+    REQUIRE(kernels::attention_backward(g, nullptr, true).ok());
   }
   return arrays.results();
 }

@@ -16,20 +16,25 @@ double alpha_of(const AttentionForm& form) {
   return form.normalizer.kind == NormalizerKind::entmax ? form.normalizer.alpha : 1;
 }
 
+/// Whether D is <dO, out>, with out's rounding error.
+bool reads_out(const AttentionForm& form) {
+  const NormalizerKind kind = form.normalizer.kind;
+  return kind == NormalizerKind::softmax || kind == NormalizerKind::topk;
+}
+
 /// Rounding to bf16:
 /// - out: p and out; dv: p and dv;
 /// - dq and dk: dz and the gradient. For entmax, dz = u (dP - D), where u is up to twice as large
 ///   as p.
 ///
 /// Sums of dz are fp32. lse is fp32 throughout, except that a relative bias reads r with 16 bits.
-double general_tolerance(const std::string& name, const AttentionForm& form) {
+double general_tolerance(const std::string& name, const AttentionForm& form, bool causal) {
   if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const double of_u = alpha_of(form) > 1 ? 2 : 1;
-  // For topk's few keys, D is <dO, out>, with out's rounding error. dt has it times the mean of s +
-  // b at the row's largest logits. Both are large where b also comes from q and k.
-  const bool both = form.bias == BiasForm::relative && form.scale_bias;
-  const double of_topk = name == "dscale" && both ? 2 : 1;
-  const double of_d = form.normalizer.kind == NormalizerKind::topk ? of_topk : 0;
+  // dt has D's error times the mean of s + b at the row's largest logits: both are large where b
+  // also comes from q and k, and s where these are the largest of more keys.
+  const bool large = (form.bias == BiasForm::relative && form.scale_bias) || !causal;
+  const double of_d = !reads_out(form) ? 0 : name == "dscale" && large ? 2 : 1;
   return (name == "out" || name == "dv" ? 2 : 2 * of_u + of_d) * kBf16;
 }
 
@@ -57,7 +62,7 @@ void compare_general(const AttentionCase& c, int D, const AttentionForm& form,
   for (const auto& [name, t] : truth) {
     INFO(name);
     if (!bounded(name, form)) continue;
-    CHECK(relative_error(found.at(name), t) < general_tolerance(name, form));
+    CHECK(relative_error(found.at(name), t) < general_tolerance(name, form, c.causal));
   }
 }
 
@@ -104,6 +109,25 @@ TEST_CASE("general attention kernels of every head dimension agree with the refe
     for (const NormalizerForm& normalizer : {entmax(1.5), stick_breaking()}) {
       for (const AttentionCase& c : kAttentionCases) compare_general(c, D, table_with(normalizer));
     }
+  }
+}
+
+TEST_CASE("general attention kernels agree with the reference where rows see keys on both sides") {
+  size_t n = 0;
+  for (const NormalizerForm& normalizer :
+       {NormalizerForm(), entmax(1.5), entmax(1.3, true), topk(7)}) {
+    for (AttentionForm form : kNamedForms) {
+      if (form.bias == BiasForm::fire) continue;  // in plain loops
+      form.normalizer = normalizer;
+      for (size_t turn = 0; turn < 2; ++turn, ++n) {
+        AttentionCase c = kAttentionCases[(n + n / 7) % kAttentionCases.size()];
+        c.causal = false;
+        if (testing::is_run(n, n / 8, 3)) compare_general(c, turn == 0 ? 64 : 16, form);
+      }
+    }
+  }
+  for (int D : kernels::kHeadDims) {
+    compare_general({2, 200, 2, 1, true, 90, false}, D, table_with(entmax(1.5)));
   }
 }
 

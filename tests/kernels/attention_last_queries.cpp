@@ -20,8 +20,12 @@ AttentionCase last_queries_case(size_t n) {
   return c;
 }
 
-constexpr Launcher<DeviceBf16> kFused = kernels::attention_forward;
-constexpr Launcher<DeviceBf16> kGeneral = kernels::attention_general_forward;
+constexpr Launcher<DeviceBf16> kFused = [](const auto& f, device::Stream stream) {
+  return kernels::attention_forward(f, stream);
+};
+constexpr Launcher<DeviceBf16> kGeneral = [](const auto& f, device::Stream stream) {
+  return kernels::attention_forward(f, stream, true);
+};
 constexpr Launcher<float> kPlainLauncher = kernels::attention_reference_forward<float>;
 
 int rows_of(size_t n) { return kRows[n % std::size(kRows)]; }

@@ -56,6 +56,12 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     compare_mutant(whole, of_whole, form);
   }
   compare_mutant(whole, of_whole, {BiasForm::difference, true, false, 0, entmax(2), false});
+  AttentionCase sides = window, both = whole;  // rows see keys on both sides
+  sides.causal = both.causal = false;
+  const AttentionValues of_sides = attention_values<DeviceBf16>(sides, 16);
+  compare_mutant(sides, of_sides, {BiasForm::table, true, true, 0, entmax(1.5), false});
+  compare_mutant(sides, of_sides, {BiasForm::none, false, false, 0, topk(7), false});
+  compare_mutant(both, attention_values<DeviceBf16>(both, 16), {BiasForm::log_square});
   // Rows prefer their first keys: only the later rows of a block give weight to some tiles.
   AttentionValues rising = of_window;
   for (size_t n = 0; n < rising.table.size(); ++n) {

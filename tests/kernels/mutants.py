@@ -38,10 +38,11 @@ MUTATIONS = {
     "slice_of_the_tile_before": (
         "attention_stream.cuh", "store(after, step ^ 1);", "store(after, step);"),
     "mask_off_by_one": (
-        "attention_rows.cuh", "stick ? rows[r] : rows[r] + 1", "stick ? rows[r] : rows[r] + 2"),
+        "attention_rows.cuh", "stick ? rows[r] : last(a, r) + 1",
+        "stick ? rows[r] : last(a, r) + 2"),
     "last_queries_of_a_warp_missed": (
-        "attention_rows.cuh", "< end ? i0 + group_row(l, M) : end;",
-        "< end ? i0 + group_row(l, 0) : end;"),
+        "attention_rows.cuh", "all_inside ? i0 + group_row(l, M) - 1 :",
+        "all_inside ? i0 + group_row(l, 0) :"),
     "first_keys_of_a_warp_missed": (
         "attention_rows.cuh", "&& j0 + keys > warp_begin;", "&& j0 > warp_begin;"),
     "window_forgotten_in_whole_tiles": (
@@ -106,8 +107,8 @@ MUTATIONS = {
         "attention_searched.cuh", "(marked >> l.lane & 1) << (of.tile % 32)",
         "(marked >> l.lane & 1) << ((of.tile - own.first_tile) % 32)"),
     "live_words_of_the_word_before": (
-        "attention_searched.cuh", "store_live();\n      live_at = of.tile / 32;",
-        "live_at = of.tile / 32;\n      store_live();"),
+        "attention_searched.cuh", "store_live();\n      live_at = word;",
+        "live_at = word;\n      store_live();"),
     "live_bits_of_the_first_warp": (
         "attention_live.cuh", "words[g * per_group + at]", "words[at]"),
     "support_ends_early": (
@@ -145,7 +146,7 @@ MUTATIONS = {
         "attention_weights.cuh", "z == threshold && j > static_cast<int>",
         "z == threshold && j >= static_cast<int>"),
     "bias_without_the_slope": (
-        "attention_backward_keys.cuh", "t * line.slope : line.slope;", "t : 1.0f;"),
+        "attention_backward_keys.cuh", "t * line.slope : line.slope}", "t : 1.0f}"),
     "centre_weighed_by_p": (
         "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
     "alpha_without_centre": (
@@ -159,7 +160,7 @@ MUTATIONS = {
     "gains_of_the_pair_forgotten": (
         "attention_sticks.cuh", "(first + gained[0])", "first"),
     "own_key_takes_a_share": (
-        "attention_rows.cuh", "stick ? rows[r] : rows[r] + 1", "rows[r] + 1"),
+        "attention_rows.cuh", "stick ? rows[r] : last(a, r) + 1", "last(a, r) + 1"),
     "operand_not_transposed": (
         "attention_backward_keys_sticks.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
         "16 * step + l.lane / 8 % 2 * 8 + l.lane % 8"),
@@ -171,7 +172,7 @@ MUTATIONS = {
     "sums_of_the_first_part": (
         "attention_backward_keys_sticks.cuh", "thread / kPart == part_of_tile", "thread / kPart == 0"),
     "keys_behind_the_query": (
-        "attention_backward_keys.cuh", "if (j > i ||", "if (j > i + 1 ||"),
+        "attention_backward_keys.cuh", "j <= last_of(query) && ", "j <= last_of(query) + 1 && "),
     "bias_of_another_distance": (
         "attention_backward_keys.cuh", "slice[query - own + kTile - 1]; });",
         "slice[query - own + kTile]; });"),
@@ -181,6 +182,22 @@ MUTATIONS = {
     "db_of_the_key_before": (
         "attention_backward_keys.cuh", "db[own * kDbRow<D> + own + shift]",
         "db[own * kDbRow<D> + own + shift - 1]"),
+    "rows_end_at_their_own_key": (
+        "attention_rows.cuh", "return inside(r) ? last_of(a, rows[r]) : rows[r];",
+        "return rows[r];"),
+    "tiles_past_the_queries_missed": (
+        "attention_rows.cuh", "last_tile = last_of(a, last_row)", "last_tile = last_row"),
+    "whole_tiles_up_to_the_own_key": (
+        "attention_rows.cuh", "all_end = all_inside ? last_of(a, warp_row) + 1 : 0;",
+        "all_end = all_inside ? end : 0;"),
+    "queries_before_a_tile_missed": (
+        "attention_backward_keys.cuh", "? j0 : first_key[j0] / Q * Q)", "? j0 : j0)"),
+    "distances_below_zero_forgotten": (
+        "attention_backward_keys.cuh", "d >= -distances_behind<Form>(a) && d < a.T",
+        "d >= 0 && d < a.T"),
+    "partial_table_from_distance_zero": (
+        "attention_backward_keys.cuh", "slot[distances_behind<Form>(a) + i0 - j0 + thread]",
+        "slot[i0 - j0 + thread]"),
     "content_no_barrier_before_next_keys": (
         "attention_content.cuh", "device::barrier();\n    copy_tile<D>(keys,",
         "copy_tile<D>(keys,"),

@@ -333,15 +333,15 @@ class CudaBackend final : public Backend {
         f.saved = last_queries_.saved(a);
       }
       // Plain loops do not report zero blocks.
-      const bool plain = std::is_same_v<A, float> || !a.causal();
+      bool plain = true;
+      if constexpr (!std::is_same_v<A, float>) plain = kernels::attention_is_plain(f.in);
       if (plain && saved.live) cuda::fill_ones(saved.live.data, saved.live.bytes(), stream());
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_forward(f, stream()), "attention_forward");
       } else {
         check(kernels::decodes(f.in)
                   ? kernels::attention_decode(f, scratch_to_decode(f.in), stream())
-              : general_ ? kernels::attention_general_forward(f, stream())
-                         : kernels::attention_forward(f, stream()),
+                  : kernels::attention_forward(f, stream(), general_),
               "attention_forward");
       }
       if (a.past() > 0 && saved.level) last_queries_.collect(saved.level, a, stream());
@@ -380,9 +380,7 @@ class CudaBackend final : public Backend {
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_backward(k, stream()), "attention_backward");
       } else {
-        check(general_ ? kernels::attention_general_backward(k, stream())
-                       : kernels::attention_backward(k, stream()),
-              "attention_backward");
+        check(kernels::attention_backward(k, stream(), general_), "attention_backward");
       }
     });
   }

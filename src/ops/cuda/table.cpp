@@ -54,7 +54,8 @@ void TableBiasGradients::on_cuda(kernels::BiasOutputs& g) const {
 }
 
 int64_t TableBiasGradients::cuda_partial(const AttentionShape& s) {
-  return kernels::attention_partial_floats(as_int(s.B), as_int(s.T), as_int(s.H), as_int(s.K));
+  return kernels::attention_partial_floats(as_int(s.B), as_int(s.T), as_int(s.H), as_int(s.K),
+                                           s.distances());
 }
 
 }  // namespace bamtrain
