@@ -129,10 +129,10 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Whether attention in bf16 takes plain loops (attention_reference.h): where it is not causal with
-/// a bias that reads queries and keys, with fire, or with another head dimension.
+/// Whether attention in bf16 takes plain loops (attention_reference.h): where it is not causal, with
+/// fire or a bias that reads queries and keys.
 inline bool attention_is_plain(const AttentionInputs<bf16>& a) {
-  return !a.causal && (reads_content(a) || a.fire.psi != nullptr || !has_head_dim(a.D));
+  return !a.causal && (reads_content(a) || a.fire.psi != nullptr);
 }
 
 /// Enqueues the forward pass: one kernel, which with softmax and in plain loops leaves `live` as it

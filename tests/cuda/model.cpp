@@ -394,6 +394,18 @@ TEST_CASE(
   }
 }
 
+// At this length partial tables take most of the memory of one operation.
+TEST_CASE("bidirectional models on CUDA have memory for the distances on both sides") {
+  constexpr int64_t T = 1024;
+  ModelConfig c = device_config("bam", "none");
+  c.attention.causal = false;
+  c.layers = 1;
+  Batch batch = random_batch(1, T, c.vocab);
+  batch.set_lengths({T});
+  Run run(c, Dtype::bf16, 1, T, cuda_device()), cpu(c, Dtype::bf16, 1, T);
+  CHECK(std::abs(run.differentiate(batch) - cpu.differentiate(batch)) <= 5 * kBf16);
+}
+
 TEST_CASE("batches of several lengths on CUDA: each has its recording, and no trace of another") {
   for (const char* name : {"bam", "cable", "fire", "rope"}) {
     ModelConfig c = device_config(name, "ssmax");

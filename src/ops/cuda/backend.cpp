@@ -363,7 +363,8 @@ class CudaBackend final : public Backend {
       k.dalpha = f32(g.dalpha);
       k.causal = a.causal();
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
-      const AttentionShape shape = {k.in.B, k.in.T, k.in.H, k.in.K};
+      AttentionShape shape = {k.in.B, k.in.T, k.in.H, k.in.K};
+      shape.causal = k.in.causal;
       const int64_t partial = std::visit(
           [&]<class Gradients>(const Gradients& of_bias) {
             of_bias.on_cuda(k);
@@ -553,8 +554,10 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   general_ = w.any(&AttentionForm::general);
   int64_t floats = 0;
   if (w.backward) {
+    AttentionShape shape = {w.B, w.T, w.H, w.K};
+    shape.causal = !w.bidirectional;
     const int64_t attention =
-        kernels::attention_row_products(B, T, H) + cuda::most_partial({w.B, w.T, w.H, w.K}) +
+        kernels::attention_row_products(B, T, H) + cuda::most_partial(shape) +
         (w.any(&AttentionForm::sticks) ? kernels::attention_carries(B, T, H, K) : 0);
     floats = std::max({kernels::norm_backward_partial(N, C), attention,
                        kernels::embedding_backward_scratch(N, C) / 4,
