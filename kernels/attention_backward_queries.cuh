@@ -132,8 +132,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
   const float alpha_less_one = Form::alpha_less_one(a.normalizer, h);
   const bool takes_logits = LineWeights::takes_logits(form, alpha_less_one);
   const auto line_of = [&](int r) {
-    return Floats::kRowsInRegisters ? WeightLine{kLog2e, offset[r]}
-                                    : numbers.line(own.rows[r] - i0, takes_logits);
+    if (Floats::kRowsInRegisters) return WeightLine{kLog2e, offset[r]};
+    // Fire would spill.
+    if (Form::kOnline && !Form::kFire) {
+      return WeightLine{kLog2e, numbers.weights(own.rows[r] - i0).offset};
+    }
+    return numbers.line(own.rows[r] - i0, takes_logits);
   };
   // f(z, j0, part) with line_of(r) of the logits of each part of a tile that the warp sees.
   const auto with_logits = [&](bool leftwards, const StreamedTile& of, const auto& f) {
@@ -334,20 +338,18 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
         own.for_elements([&](int r, int n, int e) { rest[r] += dz[r / 2][n][e]; });
       }
       if (Form::bias(a) == BiasSource::formula) {
+        float of_number[kRows] = {};
         Form::with_formula(a, [&]<class Of>() {
-          BAMTRAIN_UNROLL
-          for (int r = 0; r < kRows; ++r) {
-            float of_number = 0;
-            own.for_row(r, [&](int n, int e) {
-              const int key = l.column(n, e);
-              of_number += dz[r / 2][n][e] *
-                           own.by_formula(slice, r, j0, key, [](float row, float other, float d) {
-                             return Of::template of_row<DeviceMath>(row, other, d);
-                           });
-            });
-            dnumber(r) += of_number;
-          }
+          own.for_elements([&](int r, int n, int e) {
+            const int key = l.column(n, e);
+            of_number[r] += dz[r / 2][n][e] *
+                            own.by_formula(slice, r, j0, key, [](float row, float other, float d) {
+                              return Of::template of_row<DeviceMath>(row, other, d);
+                            });
+          });
         });
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) dnumber(r) += of_number[r];
       }
       if (fire) {
         const float* const of_part = own.slice_of(a, stream.derivative(of), part);

@@ -1,6 +1,6 @@
 #pragma once
 // Attention on a device in plain loops, slow and obviously right: the fp32 precision runs on it,
-// and the kernels of attention.h are compared with it.
+// and what attention_is_plain() says. The kernels of attention.h are compared with it.
 
 #include "attention.h"
 
@@ -8,9 +8,9 @@ namespace bamtrain::kernels {
 
 constexpr int kReferenceLongestRow = 256;  // D
 
-/// As attention_forward and attention_backward, for A = float (in tests bf16 too, but for
-/// stick-breaking), any D up to kReferenceLongestRow and any strides. All arithmetic is fp32; only
-/// what is stored is rounded to A. `partial` and `live` are not used.
+/// As attention_forward and attention_backward, in bf16 but for stick-breaking, for any D up to
+/// kReferenceLongestRow and any strides. All arithmetic is fp32; only what is stored is rounded to
+/// A. `partial` and `live` are not used.
 template <class A>
 device::LaunchStatus attention_reference_forward(const AttentionForward<A>& f,
                                                  device::Stream stream);
