@@ -188,7 +188,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
           key_number[r] = a.numbers[row_of_head + (j < a.T ? j : a.T - 1)];
         }
       }
-      // Queries that see a key are those that it would see.
+      // Rows see each other or neither does: first_key[j0] is the first query that sees key j0.
       int i0 = next((Form::kCausal || a.causal ? j0 : first_key[j0] / Q * Q) - Q);
       uint32_t stage = 0;
       if (i0 < end) copy(i0, 0);

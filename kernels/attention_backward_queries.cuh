@@ -133,7 +133,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
   const bool takes_logits = LineWeights::takes_logits(form, alpha_less_one);
   const auto line_of = [&](int r) {
     if (Floats::kRowsInRegisters) return WeightLine{kLog2e, offset[r]};
-    // Fire would spill.
+    // With fire this would spill registers.
     if (Form::kOnline && !Form::kFire) {
       return WeightLine{kLog2e, numbers.weights(own.rows[r] - i0).offset};
     }

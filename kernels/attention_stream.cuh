@@ -27,7 +27,7 @@ struct KeyStream {
   SharedAddress keys, values;  // kBuffers tiles each
   float* slices;               // kSlicesFloats
   float* derivatives;          // likewise, with kDerivatives
-  int key_head;
+  int key_head;                // that its queries read
 
   /// Softmax's kernels spare registers, the others instructions.
   template <int kRows>
