@@ -129,17 +129,17 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Whether attention in bf16 takes plain loops (attention_reference.h): where it is not causal, with
-/// fire or a bias that reads queries and keys.
+/// Whether attention in bf16 takes plain loops (attention_reference.h): where it is not causal,
+/// with fire or a bias that reads queries and keys.
 inline bool attention_is_plain(const AttentionInputs<bf16>& a) {
   return !a.causal && (reads_content(a) || a.fire.psi != nullptr);
 }
 
-/// Enqueues the forward pass: one kernel, which with softmax and in plain loops leaves `live` as it
-/// is; of a bias that reads queries and keys, or mixed heads, some more for each part
-/// (attention_content.h). Softmax has kernels of its own where it is causal, unless `any`. Refuses
-/// a D that is not one of kHeadDims, sizes that are not positive or past a grid's limits, and
-/// strides or addresses that 16-byte accesses do not take.
+/// Enqueues the forward pass: one kernel; of a bias that reads queries and keys, or mixed heads,
+/// some more for each part (attention_content.h). Softmax has kernels of its own where it is
+/// causal, unless `any`; they leave `live` as it is, and so do plain loops. Refuses a D that is not
+/// one of kHeadDims, sizes that are not positive or past a grid's limits, and strides or addresses
+/// that 16-byte accesses do not take.
 device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream,
                                        bool any = false);
 

@@ -94,9 +94,9 @@ inline const char* bf16_refusal(const AttentionInputs<bf16>& a) {
   if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
     return kNoVectors;
   }
-  // Where a block's rows of formed biases are is counted in 32 bits.
-  if (a.formed.b != nullptr && a.formed.stride >= INT32_MAX / (2 * kTile)) {
-    return "attention: rows of over 2^24 formed biases";
+  // Where biases of a block's rows are is counted in 32 bits.
+  if (reads_content(a) && a.T > (1 << 24) - kTile) {
+    return "attention: over 2^24 positions with a bias that reads queries and keys";
   }
   if (int64_t{a.B} * a.H > INT32_MAX) return "attention: over 2^31 heads of all sequences";
   if (!aligned(a.relative.r)) return "attention: r is not aligned to 16 bytes";

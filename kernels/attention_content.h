@@ -1,9 +1,9 @@
 #pragma once
 // Biases that read queries and keys, and mixes of heads, which read the scores of all, on a device.
-// Kernels of the bias form b of every logit of some of the queries; the general kernels and the
-// plain ones find it there (FormedBias). Backward they leave p and dz instead, from which other
-// kernels make what belongs to the bias, and dq, dk and dv. Queries are taken in parts, one after
-// another, so that this takes O(T) memory.
+// Kernels of the bias form b of every logit of some of the queries; those of attention find it
+// there (FormedBias). Backward they leave p and dz instead, from which other kernels make what
+// belongs to the bias, and dq, dk and dv. Queries are taken in parts, one after another, so that
+// this takes O(T) memory.
 
 #include "attention.h"
 

@@ -122,7 +122,9 @@ THREADS = {
     32: "join_scale_gradients join_gate_biases join_biases_of_gates",
     64: "fire_lines fire_heads_backward",
     128: "attention_forward_queries attention_searched_queries attention_backward_queries "
-         "attention_backward_keys attention_backward_keys_sticks "
+         "attention_backward_keys attention_backward_keys_sticks attention_decode_piece "
+         "attention_decode_joined attention_decode_logits attention_decode_sum "
+         "attention_decode_values mix_clear_tokens "
          "attention_reference_rows attention_reference_products "
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
          "attention_reference_segments attention_reference_searched attention_reference_centres "
@@ -136,14 +138,14 @@ THREADS = {
          "mix_of_queries mix_of_keys mix_of_distances mix_of_segments mix_of_distances_sums "
          "mix_join mix_join_shares "
          "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy fire_join",
-    256: "argmax_row activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
+    256: "copy_words shift_elements argmax_row activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
          "rows_of_gates gradient_of_gated attention_backward_table attention_backward_fire "
          "fire_positions fire_rows_backward alphas_of_theta gradient_of_alpha "
          "attention_reference_sticks_gradients contextual_partial contextual_join",
-    512: "sum_slots cross_entropy_row sum_losses_block",
+    512: "attention_decode_weights sum_slots cross_entropy_row sum_losses_block",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
 KERNEL_THREADS["norm_rows"] = None  # a row's warps, four rows where that is one
@@ -185,17 +187,18 @@ def softmax_shared(name, D, bias):
                 (4 * biases if bias in ("table", "fire") else 0))
     keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kQueriesKeys
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kSlicesFloats
-    shared = 4 * tile_bytes(D, keys) + slices + 4 * rows  # K and V, and of QueryRows the numbers
+    formula = bias in FORMULAS.values()
+    shared = 4 * tile_bytes(D, keys) + slices + 4 * rows * formula  # K and V; QueryRows::numbers
     if name == "attention_forward_queries":
         return tile_bytes(D, rows) + shared
-    if bias in ("fire", "difference", "log_square"):  # NumbersOfRows, sums of threads
+    if formula or bias == "fire":  # NumbersOfRows, sums of threads
         shared += 4 * 5 * rows + 4 * 4 * rows // 64 * 128
     if bias == "fire":  # psi_dc, FireTotals
         shared += slices + fire_totals(rows)
     return 2 * tile_bytes(D, rows) + shared
 
 
-def any_shared(name, D, fire):
+def any_shared(name, D, formed, fire):
     """Of the kernels of every normalizer."""
     rows, tile = query_tile(D), tile_bytes(D, 64)
     stages, groups = 1 if D > 64 else 2, rows // 64  # kStages, kRowTiles
@@ -205,8 +208,8 @@ def any_shared(name, D, fire):
         return (tile_bytes(D, rows) + stages * tile + values + 2 * slice_bytes + numbers +
                 24 * 2 * groups * 128 + 2 * 4 * 64 * 4 + 16)
     if name == "attention_backward_queries":  # Q and dO, K and V; sums of threads; psi_dc
-        return (2 * tile_bytes(D, rows) + 2 * stages * tile + 2 * slice_bytes + numbers +
-                4 * 4 * groups * 128 + (2 * slice_bytes + fire_totals(rows) if fire else 0))
+        return (2 * tile_bytes(D, rows) + 2 * stages * tile + 2 * slice_bytes + numbers -
+                4 * rows * formed + 4 * 4 * groups * 128 + (2 * slice_bytes + fire_totals(rows) if fire else 0))
     if name == "attention_backward_keys":
         return softmax_shared(name, D, "table") + 32 * (16 if D > 96 else 32)  # MoreQueryNumbers
     # K and V, Q and dO; weights and dz, db of a part; slice, n_i
@@ -260,7 +263,7 @@ def dynamic_shared(instance):
     D, form = int(args[0]), args[1:]
     if form and not form[0].startswith("Any"):
         return softmax_shared(name, D, form[0])
-    return any_shared(name, D, "fire" in form)
+    return any_shared(name, D, "AnyFormed" in form, "fire" in form)
 
 
 def resident(instance, use, arch):
@@ -289,7 +292,7 @@ def single_table(found):
     rows = []
     for i in sorted(found):
         if (i.startswith("norm_rows") or
-                re.match(r"(content|relative|mix|attention)_\w+<\d", i)):
+                re.match(r"(content|relative|mix|attention_(forward|searched|backward))_\w+<\d", i)):
             continue
         use, warps = found[i], math.ceil(threads(i) / 32)
         blocks = {a: resident(i, use[a], a) for a in (80, 90)}

@@ -185,12 +185,13 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   forward([](auto& f) { f.in.first_key = nullptr; });
   forward([](auto& f) { f.saved.level = nullptr; });
   forward([](auto& f) { f.out.data += 4; });
-  kernels::AttentionInputs<DeviceBf16> formed = arrays.forward().in;
-  formed.table = nullptr;
-  formed.formed = {arrays.forward().saved.level, nullptr, nullptr, 0, c.T, c.T, (1 << 24) - 64};
-  CHECK(kernels::bf16_refusal(formed) == nullptr);
-  formed.formed.stride = 1 << 24;
-  CHECK(kernels::bf16_refusal(formed) != nullptr);
+  kernels::AttentionInputs<DeviceBf16> content = arrays.forward().in;
+  content.table = nullptr;
+  content.relative = {arrays.forward().in.table, nullptr, nullptr};
+  content.T = (1 << 24) - kernels::kTile;
+  CHECK(kernels::bf16_refusal(content) == nullptr);
+  ++content.T;
+  CHECK(kernels::bf16_refusal(content) != nullptr);
   const auto backward = [&](auto&& change) {
     kernels::AttentionBackward<DeviceBf16> g = arrays.backward();
     change(g);
