@@ -96,7 +96,7 @@ def short(signature):
     s = re.sub(r"\b(bamtrain|kernels|device)::", "", s)
     s = re.sub(r"SoftmaxForm<\(BiasSource\)(\d), \(ScaleMode\)(\d), (\w+)>", softmax_form, s)
     s = re.sub(r"\(MlpKind\)(\d)", lambda m: MLP_KINDS[int(m[1])], s)
-    return s[:s.index("(")]
+    return s[:s.index("(")].replace(" >", ">")
 
 
 def resources(nvcc, logs):
