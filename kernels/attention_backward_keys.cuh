@@ -86,7 +86,7 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
     x.number[at] = static_cast<float>(a.numbers[row] - origin);
   }
   const int first = a.first_key[static_cast<int64_t>(b) * a.T + i];
-  const int last = Form::kCausal || a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
+  const int last = last_of<Form>(a, b, i);
   x.first[at] = first;
   if (!Form::kCausal) x.last[at] = last;
   x.one[at] = constant_weights(a, last - first + 1);
@@ -103,7 +103,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
     attention_backward_keys(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
                             Rows<bf16> dv, float* dnumbers, float* partial, int64_t slot_floats,
                             int first_head) {
-  constexpr int Q = kBackwardQueries<D>, kOwners = kQueryTile<D>;
+  constexpr int Q = kBackwardQueries<D>;
   using Tile = float[Q / 8][4];
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -195,7 +195,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
       while (i0 < end) {
         const int after = next(i0);
         const double origin = formula && is_relative(a.formula)
-                                  ? a.numbers[row_of_head + i0 / kOwners * kOwners]
+                                  ? a.numbers[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>]
                                   : 0.0;
         float key[2] = {};
         if (formula) {

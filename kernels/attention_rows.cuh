@@ -48,6 +48,11 @@ template <class Form>
 BAMTRAIN_DEVICE int distances_behind(const AttentionInputs<bf16>& a) {
   return Form::kCausal ? 0 : a.distances_behind();
 }
+/// The last key that query i of sequence b sees.
+template <class Form>
+BAMTRAIN_DEVICE int last_of(const AttentionInputs<bf16>& a, int b, int i) {
+  return Form::kCausal || a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
+}
 /// |i - j| for a formula.
 BAMTRAIN_DEVICE float distance_of(int d) { return static_cast<float>(d > 0 ? d : -d); }
 
@@ -101,14 +106,14 @@ struct QueryRows {
     const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
     const int last_row = i0 + kQueries <= a.T ? i0 + kQueries - 1 : a.T - 1;
     first_tile = first_key[i0] / kKeys;
-    last_tile = last_of(a, last_row) / kKeys;
+    last_tile = last_of<Form>(a, b, last_row) / kKeys;
 
     const int warp_row = i0 + group_row(l, 0);
     warp_begin = warp_row < end ? first_key[warp_row] : end;
     const bool all_inside = i0 + group_row(l, M) <= end;
-    warp_end = last_of(a, all_inside ? i0 + group_row(l, M) - 1 : end - 1) + 1;
+    warp_end = last_of<Form>(a, b, all_inside ? i0 + group_row(l, M) - 1 : end - 1) + 1;
     all_begin = first_key[last_row];
-    all_end = all_inside ? last_of(a, warp_row) + 1 : 0;
+    all_end = all_inside ? last_of<Form>(a, b, warp_row) + 1 : 0;
     numbers_from = kQueries % kOriginTile == 0 ? i0 : i0 / kOriginTile * kOriginTile;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -154,16 +159,12 @@ struct QueryRows {
   BAMTRAIN_DEVICE float bias_scale(const AttentionInputs<bf16>& a, int r) const {
     return Form::scales_bias(a) ? scale(a, r) : 1.0f;
   }
-  /// The last key that query i sees.
-  BAMTRAIN_DEVICE int last_of(const AttentionInputs<bf16>& a, int i) const {
-    return Form::kCausal || a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
-  }
   /// The first and the last key that row r sees; of rows past T the first is past the last.
   BAMTRAIN_DEVICE int first(const AttentionInputs<bf16>& a, int r) const {
     return inside(r) ? a.first_key[static_cast<int64_t>(b) * a.T + rows[r]] : rows[r] + 1;
   }
   BAMTRAIN_DEVICE int last(const AttentionInputs<bf16>& a, int r) const {
-    return inside(r) ? last_of(a, rows[r]) : rows[r];
+    return inside(r) ? last_of<Form>(a, b, rows[r]) : rows[r];
   }
   BAMTRAIN_DEVICE int keys(const AttentionInputs<bf16>& a, int r) const {
     return last(a, r) - first(a, r) + 1;

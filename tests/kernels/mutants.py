@@ -183,12 +183,12 @@ MUTATIONS = {
         "attention_backward_keys.cuh", "db[own * kDbRow<D> + own + shift]",
         "db[own * kDbRow<D> + own + shift - 1]"),
     "rows_end_at_their_own_key": (
-        "attention_rows.cuh", "return inside(r) ? last_of(a, rows[r]) : rows[r];",
+        "attention_rows.cuh", "return inside(r) ? last_of<Form>(a, b, rows[r]) : rows[r];",
         "return rows[r];"),
     "tiles_past_the_queries_missed": (
-        "attention_rows.cuh", "last_tile = last_of(a, last_row)", "last_tile = last_row"),
+        "attention_rows.cuh", "last_tile = last_of<Form>(a, b, last_row)", "last_tile = last_row"),
     "whole_tiles_up_to_the_own_key": (
-        "attention_rows.cuh", "all_end = all_inside ? last_of(a, warp_row) + 1 : 0;",
+        "attention_rows.cuh", "all_end = all_inside ? last_of<Form>(a, b, warp_row) + 1 : 0;",
         "all_end = all_inside ? end : 0;"),
     "queries_before_a_tile_missed": (
         "attention_backward_keys.cuh", "? j0 : first_key[j0] / Q * Q)", "? j0 : j0)"),
