@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -49,32 +48,31 @@ std::vector<std::string> forms() {
 
 int main(int argc, char** argv) try {
   limit_spinning(argv);
-  CLI::App app{"time of attention alone"};
+  BenchOptions options("time of attention alone");
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
   std::string precision = "fp32", form = "none", isa = "newest", normalizer = "softmax";
   double content = 1;
   int64_t mix = 0;
-  app.set_version_flag("--version", matrix_library());
-  app.add_option("--batch", B, "sequences")->check(positive());
-  app.add_option("--length", T, "tokens per sequence")->check(positive());
-  app.add_option("--heads", H, "query heads")->check(positive());
-  app.add_option("--kv-heads", K, "key heads (default: as many)")->check(positive());
-  app.add_option("--head-dim", D, "head dimension")->check(positive());
-  app.add_option("--runs", runs, "measured runs, after one warm-up")->check(positive());
-  app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
-      ->check(CLI::IsMember({"newest", "avx2"}));
-  app.add_option(
-         "--form", form,
-         "a bias by distance (table), of running sums (difference, log_square), of a small network "
-         "(fire) or of queries and keys (relative, contextual), a scale")
-      ->check(CLI::IsMember(forms()));
-  app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
-      ->check(CLI::IsMember(normalizer_forms()));
-  app.add_option("--mix", mix, "hidden width of a network over the heads, 0: none")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--content", content, "standard deviation of the logits without a bias");
-  CLI11_PARSE(app, argc, argv);
+  std::vector<std::string> normalizers;
+  for (const auto& [name, unused] : normalizer_forms()) normalizers.push_back(name);
+  options.add("--batch", &B, "sequences");
+  options.add("--length", &T, "tokens per sequence");
+  options.add("--heads", &H, "query heads");
+  options.add("--kv-heads", &K, "key heads (default: as many)");
+  options.add("--head-dim", &D, "head dimension");
+  options.add("--runs", &runs, "measured runs, after one warm-up");
+  options.add_choice("--precision", &precision, "of activations", {"fp32", "bf16"});
+  add_isa(options, &isa);
+  options.add_choice(
+      "--form", &form,
+      "a bias by distance (table), of running sums (difference, log_square), of a small network "
+      "(fire) or of queries and keys (relative, contextual), a scale",
+      forms());
+  options.add_choice("--normalizer", &normalizer, "general: softmax by the path of all the others",
+                     normalizers);
+  options.add("--mix", &mix, "hidden width of a network over the heads, 0: none", 0);
+  options.add("--content", &content, "standard deviation of the logits without a bias");
+  options.read(argc, argv);
   if (K == 0) K = H;
   if (H % K != 0) {
     throw Error(ExitCode::usage, "--kv-heads", fmt::format("a divisor of the {} query heads", H),

@@ -131,9 +131,9 @@ int main(int argc, char** argv) try {
   int64_t tokens = 32768, heads = 12, B = 64, T = 512, micro_batches = 4, size = 8192,
           elements = int64_t{1} << 28;
   app.add_option("--product", size, "of the product whose rate is a limit: rows, columns, terms")
-      ->check(positive());
+      ->check(CLI::PositiveNumber);
   app.add_option("--array", elements, "of the sum whose rate is a limit: elements")
-      ->check(positive());
+      ->check(CLI::PositiveNumber);
   CLI::App* attention = app.add_subcommand("attention", "forward and backward, bf16, causal");
   attention->add_option("--length", lengths, "tokens per sequence (repeatable)");
   attention->add_option("--head-dim", dims, "head dimension (repeatable)");

@@ -7,11 +7,9 @@
 // operations per matrix parameter, the head's excluded, and two products per visible pair of query
 // and key. A decode step is compared with the rate of a copy: each byte of the weights and of the
 // keys and values that it sees is read once. With --profile, prints where both times go.
-// both times go.
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -79,22 +77,21 @@ class Texts {
 
 int main(int argc, char** argv) try {
   limit_spinning(argv);
-  CLI::App app{"time of incremental decoding"};
-  ModelOptions options;
+  BenchOptions options("time of incremental decoding");
+  ModelOptions model;
   int64_t B = 1, T = 16384, tokens = 32;
   bool profile = false;
-  app.set_version_flag("--version", matrix_library());
-  options.add_to(app);
-  app.add_option("--texts", B, "texts decoded in one batch")->check(positive());
-  app.add_option("--length", T, "tokens that are read")->check(positive());
-  app.add_option("--tokens", tokens, "tokens that follow")->check(positive());
-  app.add_flag("--profile", profile, "time per operation");
-  CLI11_PARSE(app, argc, argv);
+  model.add_to(options);
+  options.add("--texts", &B, "texts decoded in one batch");
+  options.add("--length", &T, "tokens that are read");
+  options.add("--tokens", &tokens, "tokens that follow");
+  options.add_flag("--profile", &profile, "time per operation");
+  options.read(argc, argv);
 
-  const RunConfig c = options.read();
+  const RunConfig c = model.read();
   check_incremental_decoding(c.model);
   const Dtype A = activation_dtype(c.train.precision);
-  std::unique_ptr<Backend> backend = make_backend_for(options.isa(), A);
+  std::unique_ptr<Backend> backend = make_backend_for(model.isa(), A);
   ProfiledBackend* profiled = nullptr;
   if (profile) {
     auto timed = std::make_unique<ProfiledBackend>(std::move(backend));

@@ -23,7 +23,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -281,24 +280,18 @@ std::string cell(const std::optional<double>& value, const std::optional<double>
 
 int main(int argc, char** argv) try {
   limit_spinning(argv);
-  CLI::App app{"time and memory of every mechanism at several lengths"};
-  ModelOptions options;
+  BenchOptions options("time and memory of every mechanism at several lengths");
+  ModelOptions model;
   std::vector<std::string> names;
   std::vector<int64_t> lengths = {512, 1024, 2048};
   Measurement measurement = {1, 5, 32, {}};
-  app.set_version_flag("--version", matrix_library());
-  options.add_to(app);
-  app.add_option("--mechanisms", names, "PRIOR[+SCALE][+NORMALIZER], or all")
-      ->required()
-      ->delimiter(',');
-  app.add_option("--lengths", lengths, "tokens")->delimiter(',')->check(CLI::Range(4, 1 << 24));
-  app.add_option("--batch", measurement.batch, "sequences, and texts that are continued")
-      ->check(positive());
-  app.add_option("--repeats", measurement.repeats, "of each pass, after one that does not count")
-      ->check(positive());
-  app.add_option("--tokens", measurement.decoded, "that are decoded, the first does not count")
-      ->check(CLI::Range(2, 1 << 20));
-  CLI11_PARSE(app, argc, argv);
+  model.add_to(options);
+  options.add_required_list("--mechanisms", &names, "PRIOR[+SCALE][+NORMALIZER], or all");
+  options.add_list("--lengths", &lengths, "tokens", 4);
+  options.add("--batch", &measurement.batch, "sequences, and texts that are continued");
+  options.add("--repeats", &measurement.repeats, "of each pass, after one that does not count");
+  options.add("--tokens", &measurement.decoded, "that are decoded, the first does not count", 2);
+  options.read(argc, argv);
 
   std::vector<Mechanism> mechanisms;
   if (names == std::vector<std::string>{"all"}) {
@@ -307,12 +300,11 @@ int main(int argc, char** argv) try {
     for (const std::string& name : names) mechanisms.push_back(mechanism_named(name));
   }
   std::vector<RunConfig> configs;  // undefined cases fail here, before any time is spent
-  for (const Mechanism& m : mechanisms) configs.push_back(options.read(m.settings));
+  for (const Mechanism& m : mechanisms) configs.push_back(model.read(m.settings));
   const RunConfig& c = configs[0];
   const std::unique_ptr<Backend> backend =
-      options.isa() == "newest"
-          ? make_backend(c.device, c.train.precision, 0)
-          : make_backend_for(options.isa(), activation_dtype(c.train.precision));
+      model.isa() == "newest" ? make_backend(c.device, c.train.precision, 0)
+                              : make_backend_for(model.isa(), activation_dtype(c.train.precision));
 
   fmt::print("{} {} {}, batch {}, trained at {}, threads {}\n\n", c.name, backend->name(),
              name_of(activation_dtype(c.train.precision)), measurement.batch,

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -24,12 +23,11 @@ using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
   limit_spinning(argv);
-  CLI::App app{"time of the optimizer's update"};
+  BenchOptions options("time of the optimizer's update");
   int64_t n = 124000000, runs = 5;
-  app.set_version_flag("--version", matrix_library());
-  app.add_option("--parameters", n, "elements")->check(positive());
-  app.add_option("--runs", runs, "measured runs, after one warm-up")->check(positive());
-  CLI11_PARSE(app, argc, argv);
+  options.add("--parameters", &n, "elements");
+  options.add("--runs", &runs, "measured runs, after one warm-up");
+  options.read(argc, argv);
 
   const auto backend = make_cpu_backend();
   Arena arena;

@@ -1,25 +1,56 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "train/run_config.h"
 
+namespace CLI {
+class App;
+}
+
 namespace bamtrain::bench {
 
-/// Accepts sizes and counts of one or more.
-inline CLI::Range positive() { return {int64_t{1}, int64_t{1} << 40}; }
+/// The command line of a benchmark on a CPU, with --version for the library of matrix products.
+/// What an option is not given for stays as it is.
+class BenchOptions {
+ public:
+  explicit BenchOptions(const std::string& what);
+  ~BenchOptions();
 
-/// Options of benchmarks that measure a config's model.
+  /// Sizes and counts.
+  void add(const std::string& name, int64_t* to, const std::string& help, int64_t smallest = 1);
+  void add(const std::string& name, double* to, const std::string& help);
+  void add_flag(const std::string& name, bool* to, const std::string& help);
+  void add_choice(const std::string& name, std::string* to, const std::string& help,
+                  const std::vector<std::string>& choices);
+  /// Separated by commas.
+  void add_list(const std::string& name, std::vector<int64_t>* to, const std::string& help,
+                int64_t smallest);
+  void add_required_list(const std::string& name, std::vector<std::string>* to,
+                         const std::string& help);
+
+  /// Ends the program after --help, --version and what is no option.
+  void read(int argc, char** argv);
+
+ private:
+  friend class ModelOptions;
+  std::unique_ptr<CLI::App> app_;
+};
+
+/// --isa, by name.
+void add_isa(BenchOptions& options, std::string* to);
+
+/// BenchOptions of benchmarks that measure a config's model.
 class ModelOptions {
  public:
   /// --config, --set, --precision (default: the configuration's) and --isa.
-  void add_to(CLI::App& app);
+  void add_to(BenchOptions& options);
 
   /// The configuration, with these overrides applied last.
   RunConfig read(const std::vector<std::string>& more = {}) const;

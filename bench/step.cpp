@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -35,20 +34,19 @@ using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
   limit_spinning(argv);
-  CLI::App app{"time and memory of a training step"};
-  ModelOptions options;
+  BenchOptions options("time and memory of a training step");
+  ModelOptions model;
   int64_t B = 4, T = 256, steps = 5;
   bool profile = false;
-  app.set_version_flag("--version", matrix_library());
-  options.add_to(app);
-  app.add_option("--batch", B, "sequences")->check(positive());
-  app.add_option("--length", T, "tokens per sequence")->check(positive());
-  app.add_option("--steps", steps, "measured steps, after one warm-up step")->check(positive());
-  app.add_flag("--profile", profile,
-               "time per operation, beside the rate of products or of a copy");
-  CLI11_PARSE(app, argc, argv);
+  model.add_to(options);
+  options.add("--batch", &B, "sequences");
+  options.add("--length", &T, "tokens per sequence");
+  options.add("--steps", &steps, "measured steps, after one warm-up step");
+  options.add_flag("--profile", &profile,
+                   "time per operation, beside the rate of products or of a copy");
+  options.read(argc, argv);
 
-  const RunConfig c = options.read();
+  const RunConfig c = model.read();
   if (c.device != DeviceKind::automatic && c.device != DeviceKind::cpu) {
     throw Error(ExitCode::usage, "device", "auto or cpu", "another",
                 "bench/cuda measures a GPU; remove the key");
@@ -58,7 +56,7 @@ int main(int argc, char** argv) try {
                 "choose one with --precision");
   }
   const Dtype A = activation_dtype(c.train.precision);
-  std::unique_ptr<Backend> backend = make_backend_for(options.isa(), A);
+  std::unique_ptr<Backend> backend = make_backend_for(model.isa(), A);
   ProfiledBackend* profiled = nullptr;
   if (profile) {
     auto timed = std::make_unique<ProfiledBackend>(std::move(backend));

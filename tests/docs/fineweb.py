@@ -24,13 +24,13 @@ from program import ENVIRONMENT  # noqa: E402  mpirun's, on any machine
 NOT_RUN = ("./scripts/setup.sh", "./scripts/build.sh", "python3", ".", "hf", "lm_eval")
 STEPS = 4
 # Of arguments: the page's, those of the test.
-SMALLER = {"3932160": "300000", "1000000": "100000", "8": "2",
+SMALLER = {"3932160": "60000", "1000000": "100000", "8": "2",
            "512,1024,2048,4096,8192,16384,32768": "512,1024,2048,4096",
            "train.stop_at=20": "train.stop_at=2", "64": "16"}
 # Behind a training's arguments.
 SMALL_RUN = ["device=cpu", "model.width=96", "model.layers=2", "model.heads=2", "model.mlp.hidden=192",
-             f"train.steps={STEPS}", "train.tokens_per_step=4096", "train.micro_batch=2", "train.lanes=4",
-             "train.precision=fp32", "checkpoint.every=2", "eval.every=2", "eval.tokens=8192",
+             f"train.steps={STEPS}", "train.tokens_per_step=2048", "train.micro_batch=1", "train.lanes=4",
+             "train.precision=fp32", "checkpoint.every=2", "eval.every=2", "eval.tokens=4096",
              "eval.length_tokens=4096"]
 
 
