@@ -287,10 +287,11 @@ int main(int argc, char** argv) try {
   Measurement measurement = {1, 5, 32, {}};
   model.add_to(options);
   options.add_required_list("--mechanisms", &names, "PRIOR[+SCALE][+NORMALIZER], or all");
-  options.add_list("--lengths", &lengths, "tokens", 4);
+  options.add_list("--lengths", &lengths, "tokens", 4, 1 << 24);
   options.add("--batch", &measurement.batch, "sequences, and texts that are continued");
   options.add("--repeats", &measurement.repeats, "of each pass, after one that does not count");
-  options.add("--tokens", &measurement.decoded, "that are decoded, the first does not count", 2);
+  options.add("--tokens", &measurement.decoded, "that are decoded, the first does not count", 2,
+              1 << 20);
   options.read(argc, argv);
 
   std::vector<Mechanism> mechanisms;

@@ -8,12 +8,6 @@
 
 namespace bamtrain::bench {
 
-namespace {
-
-constexpr int64_t kMost = int64_t{1} << 40;
-
-}  // namespace
-
 BenchOptions::BenchOptions(const std::string& what) : app_(std::make_unique<CLI::App>(what)) {
   app_->set_version_flag("--version", matrix_library());
 }
@@ -21,8 +15,8 @@ BenchOptions::BenchOptions(const std::string& what) : app_(std::make_unique<CLI:
 BenchOptions::~BenchOptions() = default;
 
 void BenchOptions::add(const std::string& name, int64_t* to, const std::string& help,
-                       int64_t smallest) {
-  app_->add_option(name, *to, help)->check(CLI::Range(smallest, kMost));
+                       int64_t smallest, int64_t largest) {
+  app_->add_option(name, *to, help)->check(CLI::Range(smallest, largest));
 }
 
 void BenchOptions::add(const std::string& name, double* to, const std::string& help) {
@@ -39,8 +33,8 @@ void BenchOptions::add_choice(const std::string& name, std::string* to, const st
 }
 
 void BenchOptions::add_list(const std::string& name, std::vector<int64_t>* to,
-                            const std::string& help, int64_t smallest) {
-  app_->add_option(name, *to, help)->delimiter(',')->check(CLI::Range(smallest, kMost));
+                            const std::string& help, int64_t smallest, int64_t largest) {
+  app_->add_option(name, *to, help)->delimiter(',')->check(CLI::Range(smallest, largest));
 }
 
 void BenchOptions::add_required_list(const std::string& name, std::vector<std::string>* to,

@@ -17,25 +17,26 @@ class App;
 namespace bamtrain::bench {
 
 /// The command line of a benchmark on a CPU, with --version for the library of matrix products.
-/// What an option is not given for stays as it is.
+/// Variables keep their values where the option is not given.
 class BenchOptions {
  public:
   explicit BenchOptions(const std::string& what);
   ~BenchOptions();
 
   /// Sizes and counts.
-  void add(const std::string& name, int64_t* to, const std::string& help, int64_t smallest = 1);
+  void add(const std::string& name, int64_t* to, const std::string& help, int64_t smallest = 1,
+           int64_t largest = int64_t{1} << 40);
   void add(const std::string& name, double* to, const std::string& help);
   void add_flag(const std::string& name, bool* to, const std::string& help);
   void add_choice(const std::string& name, std::string* to, const std::string& help,
                   const std::vector<std::string>& choices);
   /// Separated by commas.
   void add_list(const std::string& name, std::vector<int64_t>* to, const std::string& help,
-                int64_t smallest);
+                int64_t smallest, int64_t largest);
   void add_required_list(const std::string& name, std::vector<std::string>* to,
                          const std::string& help);
 
-  /// Ends the program after --help, --version and what is no option.
+  /// Ends the program after --help and --version, and where an option is wrong or missing.
   void read(int argc, char** argv);
 
  private:
@@ -46,7 +47,7 @@ class BenchOptions {
 /// --isa, by name.
 void add_isa(BenchOptions& options, std::string* to);
 
-/// BenchOptions of benchmarks that measure a config's model.
+/// Options of benchmarks that measure a config's model.
 class ModelOptions {
  public:
   /// --config, --set, --precision (default: the configuration's) and --isa.

@@ -18,12 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// For a host: until so many products in a row were no faster than the best before them by a
-/// hundredth, or for this time. Products have 2 * 256^3 FLOPs per thread: each takes less than a
-/// millisecond, so many finish before another program gets a core.
-constexpr int kHostProducts = 25;
-constexpr double kFaster = 0.99;
-constexpr auto kHostTime = std::chrono::milliseconds(50);
+/// For a host. Products have 2 * 256^3 FLOPs per thread: each takes less than a millisecond, so
+/// many finish before another program gets a core.
+constexpr double kStays = 0.01, kMostSeconds = 0.05, kFaster = 0.99;
 /// For a device. A product has to be long compared to a launch, which takes microseconds.
 constexpr int64_t kDeviceSizes[] = {1024, 2048, 4096, 8192};
 constexpr double kLongProduct = 1e-3;  // seconds
@@ -70,14 +67,7 @@ class Products {
 
 double rate_of_host(Backend& backend, Dtype activations) {
   Products products(backend, activations, host_size());
-  const Clock::time_point end = Clock::now() + kHostTime;
-  double best = products.seconds_of_one();
-  for (int no_faster = 0; no_faster < kHostProducts && Clock::now() < end;) {
-    const double seconds = products.seconds_of_one();
-    no_faster = seconds < kFaster * best ? 0 : no_faster + 1;
-    best = std::min(best, seconds);
-  }
-  return products.flops() / best;
+  return products.flops() / fewest_seconds([&] { return products.seconds_of_one(); });
 }
 
 bool has_room(Backend& backend, Dtype activations, int64_t size) {
@@ -105,6 +95,21 @@ double rate_of_device(Backend& backend, Dtype activations) {
 }
 
 }  // namespace
+
+double fewest_seconds(const std::function<double()>& seconds_of_one) {
+  double fewest = seconds_of_one(), stays = fewest;
+  for (double all = fewest, since = 0; since < kStays && all < kMostSeconds;) {
+    const double seconds = seconds_of_one();
+    fewest = std::min(fewest, seconds);
+    all += seconds;
+    since += seconds;
+    if (seconds < kFaster * stays) {
+      stays = seconds;
+      since = 0;
+    }
+  }
+  return fewest;
+}
 
 double measure_peak_matmul(Backend& backend, Dtype activations) {
   return backend.memory().on_host() ? rate_of_host(backend, activations)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs bench/mechanisms on a small model: its table is whole, and its figures are those of the model.
 
-    mechanisms.py PROGRAM
+    mechanisms.py PROGRAM [OTHER ...]
+
+The other programs of bench answer --version and refuse an option that they do not have.
 
 Parameters are counted here by hand; ratios must be those of the printed numbers; what cannot be measured must
 be named. No time is judged.
@@ -75,7 +77,12 @@ def check_ratios(rows):
             need(least <= float(number[2]) <= most, f'{column}: {row[column]} to {first[column]}')
 
 
-def main(program):
+def main(program, *others):
+    for other in (program, *others):
+        for option, fails in (('--version', False), ('--no-such-option', True)):
+            done = subprocess.run([other, option], capture_output=True, text=True, check=False)
+            need((done.returncode != 0) == fails, f'{other} {option}: status {done.returncode}')
+            need(fails or 'oneDNN' in done.stdout, f'{other} --version: {done.stdout}')
     with tempfile.TemporaryDirectory() as folder:
         config = os.path.join(folder, 'small.json')
         with open(config, 'w', encoding='utf-8') as file:
@@ -114,9 +121,10 @@ def main(program):
         need("bam" in run(program, config, '--mechanisms', 'bamm', status=2), 'a nearest name')
         need("ssmax" in run(program, config, '--mechanisms', 'bam+ssmaxx', status=2), 'a nearest scale')
         run(program, config, '--mechanisms', 'dape over bamm', status=2)
+        run(program, config, '--mechanisms', 'nope', '--lengths', '16777217', status=105)
         run(program, config, '--mechanisms', 'nope+ssmax+stick_breaking', status=3)
     print(f'All tests passed ({checks} assertions in 1 test case)')
 
 
 if __name__ == '__main__':
-    main(sys.argv[1])
+    main(*sys.argv[1:])

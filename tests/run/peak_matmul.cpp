@@ -1,7 +1,9 @@
-// The measured peak matmul throughput: the size of the products on a device.
+// The measured peak matmul throughput: how many products a host runs, and their size on a device.
 
 #include "run/peak_matmul.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "catch.h"
@@ -72,4 +74,27 @@ TEST_CASE(
   CHECK(measure_peak_matmul(slow, Dtype::f32) > 0);
   // A product of 2,048^3 takes more than a millisecond on any host.
   CHECK(slow.sizes.back() <= 2048);
+}
+
+TEST_CASE("the peak of a host is measured until it stays for 10 ms, and for 50 at most") {
+  // fewest_seconds() of series whose n-th product takes seconds(n), and how many it ran.
+  const auto measure = [](const std::function<double(int)>& seconds, int* products) {
+    *products = 0;
+    return fewest_seconds([&] { return seconds((*products)++); });
+  };
+  int products = 0;
+  CHECK(measure([](int) { return 1e-3; }, &products) == 1e-3);
+  CHECK(products == 11);
+  // One that is faster begins the 10 ms anew, wherever it comes in them.
+  CHECK(measure([](int n) { return n == 9 ? 5e-4 : 1e-3; }, &products) == 5e-4);
+  CHECK(products == 20);
+  // Each is faster by less than a hundredth than the one before: 0.5 % at a time, for 30 products.
+  const auto ramp = [](int n) { return 1e-3 * std::pow(0.995, std::min(n, 30)); };
+  CHECK(measure(ramp, &products) == ramp(30));
+  CHECK(products > 35);
+  // Faster by 1.5 % all the time: 1 ms (1 - 0.985^n) / 0.015 is 50 ms at n = 92.
+  measure([](int n) { return 1e-3 * std::pow(0.985, n); }, &products);
+  CHECK(products == 92);
+  CHECK(measure([](int) { return 0.06; }, &products) == 0.06);
+  CHECK(products == 1);
 }
