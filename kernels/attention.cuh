@@ -1,6 +1,7 @@
 #pragma once
-// What the attention kernels share: arguments, tiles in shared memory, products of tiles and the
-// form of a logit. bf16 operands, fp32 accumulation, sm_80 and later.
+// What the attention kernels share: arguments, tiles in shared memory and products of tiles. bf16
+// operands on tensor cores, or fp32 ones in the same layout of accumulators; fp32 accumulation,
+// sm_80 and later.
 //
 // A block has four warps; a warp owns one or two tiles of 16 rows of a product. Of two, each
 // operand that is read from shared memory serves both: an ldmatrix of four 8 x 8 matrices takes as
@@ -10,7 +11,10 @@
 // reads then start in eight different groups of four banks, for every D that is a multiple of 16. D
 // = 48 costs 48.
 
+#include <type_traits>
+
 #include "attention_weights.cuh"
+#include "vectors.cuh"
 
 namespace bamtrain::kernels {
 
@@ -30,10 +34,10 @@ struct alignas(8) TwoFloats {
 };
 
 /// Bytes from one row of a tile to the next.
-template <int D>
-constexpr uint32_t kRowBytes = 2 * D + 16;
-template <int D, int kRows = kTile>
-constexpr uint32_t kTileBytes = kRows* kRowBytes<D>;
+template <int D, class A = bf16>
+constexpr uint32_t kRowBytes = sizeof(A) * D + 16;
+template <int D, int kRows = kTile, class A = bf16>
+constexpr uint32_t kTileBytes = kRows* kRowBytes<D, A>;
 
 struct Lane {
   int warp, lane;
@@ -51,37 +55,37 @@ struct Lane {
 };
 
 /// Starts the copy of rows [t0, t0 + kRows) of (b, h) into a tile; rows past T become zero.
-template <int D, int kRows = kTile>
-BAMTRAIN_DEVICE void copy_tile(SharedAddress to, const Rows<const bf16>& x, int b, int h, int t0,
+template <int D, int kRows = kTile, class A>
+BAMTRAIN_DEVICE void copy_tile(SharedAddress to, const Rows<const A>& x, int b, int h, int t0,
                                int T) {
-  constexpr int kChunks = D / 8;  // of 16 bytes
+  constexpr int kChunks = D / kVector<A>;  // of 16 bytes
   BAMTRAIN_NO_UNROLL
   for (int n = static_cast<int>(device::thread_index().x); n < kRows * kChunks; n += kThreads) {
     const int r = n / kChunks, c = n % kChunks, t = t0 + r;
-    device::copy_async_16(to + static_cast<uint32_t>(r) * kRowBytes<D> + 16u * c,
-                          row_of(x, b, t < T ? t : 0, h) + 8 * c, t < T);
+    device::copy_async_16(to + static_cast<uint32_t>(r) * kRowBytes<D, A> + 16u * c,
+                          row_of(x, b, t < T ? t : 0, h) + kVector<A> * c, t < T);
   }
 }
 
-/// As copy_tile(), in fewer instructions and more registers.
+/// As copy_tile(), in fewer instructions and more registers: a thread has every kStep-th row.
 /// `head`: row_of(x, b, 0, h).
-template <int D, int kRows = kTile>
-BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>& x,
-                                       const bf16* head, int t0, int T) {
-  constexpr int kChunks = D / 8, kStep = kThreads / kChunks;  // a thread has every kStep-th row
+template <int D, int kRows = kTile, class A>
+BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const A>& x, const A* head,
+                                       int t0, int T) {
+  constexpr int kChunks = D / kVector<A>, kStep = kThreads / kChunks;
   if constexpr (kThreads % kChunks != 0 || kRows % kStep != 0) {
-    copy_tile<D, kRows>(to, {head, 0, x.row, 0}, 0, 0, t0, T);
+    copy_tile<D, kRows>(to, Rows<const A>{head, 0, x.row, 0}, 0, 0, t0, T);
   } else {
     const int thread = static_cast<int>(device::thread_index().x);
     const int first = thread / kChunks, c = thread % kChunks;
-    const bf16* from = head + (t0 + first) * x.row + 8 * c;
-    to += static_cast<uint32_t>(first) * kRowBytes<D> + 16u * static_cast<uint32_t>(c);
+    const A* from = head + (t0 + first) * x.row + kVector<A> * c;
+    to += static_cast<uint32_t>(first) * kRowBytes<D, A> + 16u * static_cast<uint32_t>(c);
     if (t0 + kRows <= T) {
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; r += kStep) {
         device::copy_async_16(to, from);
         from += kStep * x.row;
-        to += kStep * kRowBytes<D>;
+        to += kStep * kRowBytes<D, A>;
       }
     } else {
       BAMTRAIN_NO_UNROLL
@@ -89,10 +93,31 @@ BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>&
         const bool inside = t0 + first + r < T;
         device::copy_async_16(to, inside ? from : x.data, inside);
         from += kStep * x.row;
-        to += kStep * kRowBytes<D>;
+        to += kStep * kRowBytes<D, A>;
       }
     }
   }
+}
+
+/// Columns 2 `pair` and 2 `pair` + 1 of the n-th eight columns of a row.
+BAMTRAIN_DEVICE TwoFloats load_pair(const bf16* row, int n, const Lane& l) {
+  const uint32_t two = reinterpret_cast<const uint32_t*>(row)[4 * n + l.pair];
+  return {device::low_bf16(two), device::high_bf16(two)};
+}
+BAMTRAIN_DEVICE TwoFloats load_pair(const float* row, int n, const Lane& l) {
+  return reinterpret_cast<const TwoFloats*>(row)[4 * n + l.pair];
+}
+BAMTRAIN_DEVICE void store_pair(bf16* row, int n, const Lane& l, float x, float y) {
+  reinterpret_cast<uint32_t*>(row)[4 * n + l.pair] = device::pack_bf16(x, y);
+}
+BAMTRAIN_DEVICE void store_pair(float* row, int n, const Lane& l, float x, float y) {
+  device::store_two(row + 8 * n + 2 * l.pair, x, y);
+}
+
+BAMTRAIN_DEVICE void load_four(float (&x)[4], SharedAddress at) {
+  const Words v = device::load_shared<Words>(at);
+  BAMTRAIN_UNROLL
+  for (int k = 0; k < 4; ++k) x[k] = device::float_of(v.w[k]);
 }
 
 /// The 16 x 16 operand A at rows `rows` and columns [16 step, 16 step + 16).
@@ -143,7 +168,80 @@ BAMTRAIN_DEVICE void multiply(float (&c)[M][N][4], const uint32_t (&a)[M][S][4],
   }
 }
 
-/// An accumulator (16, 8 N), rounded to bf16, as an operand A (16, 8 N).
+/// The same of fp32: A (16, 8 S) is an accumulator. Its columns are those of the four lanes of a
+/// row in turn.
+template <int D, int M, int N, int S>
+BAMTRAIN_DEVICE void multiply(float (&c)[M][N][4], const float (&a)[M][S][4], SharedAddress x,
+                              const Lane& l) {
+  x += static_cast<uint32_t>(sizeof(TwoFloats)) * static_cast<uint32_t>(l.pair);
+  BAMTRAIN_UNROLL
+  for (int s = 0; s < S; ++s) {
+    BAMTRAIN_UNROLL
+    for (int j = 0; j < 8; ++j) {
+      float own[2 * M];
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < 2 * M; ++r) {
+        own[r] = device::shuffle(device::kWholeWarp, a[r / 2][s][r % 2 * 2 + j % 2],
+                                 l.lane - l.pair + j / 2);
+      }
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < N; ++n) {
+        const auto b = device::load_shared<TwoFloats>(
+            x + static_cast<uint32_t>(8 * s + j) * kRowBytes<D, float> + 32u * n);
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < 2 * M; ++r) {
+          float* const to = c[r / 2][n] + r % 2 * 2;
+          to[0] = fmaf(own[r], b.x, to[0]);
+          to[1] = fmaf(own[r], b.y, to[1]);
+        }
+      }
+    }
+  }
+}
+
+/// For each of M row tiles c (16, 8 N) += A X^T for the step-th 16 columns of A (16, D), a tile
+/// from rows(m) on, and of X (8 N, D), a tile.
+template <int D, class A, int M, int N, class RowsOf>
+BAMTRAIN_DEVICE void multiply_step(float (&c)[M][N][4], const RowsOf& rows, SharedAddress x,
+                                   int step, const Lane& l) {
+  if constexpr (std::is_same_v<A, bf16>) {
+    uint32_t a[M][4];
+    BAMTRAIN_UNROLL
+    for (int m = 0; m < M; ++m) load_a<D>(a[m], rows(m), step, l);
+    multiply_transposed<D>(c, a, x, step, l);
+  } else {
+    constexpr uint32_t kRow = kRowBytes<D, float>;
+    BAMTRAIN_UNROLL
+    for (int part = 0; part < 4; ++part) {
+      const uint32_t column = 16u * static_cast<uint32_t>(4 * step + part);
+      float a[2 * M][4];
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < 2 * M; ++r) {
+        load_four(a[r], rows(r / 2) + static_cast<uint32_t>(l.row + r % 2 * 8) * kRow + column);
+      }
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < N; ++n) {
+        BAMTRAIN_UNROLL
+        for (int e = 0; e < 2; ++e) {
+          float b[4];
+          load_four(b, x + static_cast<uint32_t>(l.column(n, e)) * kRow + column);
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < 2 * M; ++r) {
+            float& to = c[r / 2][n][r % 2 * 2 + e];
+            BAMTRAIN_UNROLL
+            for (int k = 0; k < 4; ++k) to = fmaf(a[r][k], b[k], to);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// An accumulator (16, 8 N) as an operand A (16, 8 N).
+template <class A, int N>
+using Operand = std::conditional_t<std::is_same_v<A, bf16>, uint32_t[N / 2][4], float[N][4]>;
+
+/// Rounded to bf16.
 template <int N>
 BAMTRAIN_DEVICE void as_operand(uint32_t (&a)[N / 2][4], const float (&c)[N][4]) {
   BAMTRAIN_UNROLL
@@ -153,11 +251,24 @@ BAMTRAIN_DEVICE void as_operand(uint32_t (&a)[N / 2][4], const float (&c)[N][4])
   }
 }
 
+/// As it is.
+template <int N>
+BAMTRAIN_DEVICE void as_operand(float (&a)[N][4], const float (&c)[N][4]) {
+  BAMTRAIN_UNROLL
+  for (int n = 0; n < N; ++n) {
+    BAMTRAIN_UNROLL
+    for (int e = 0; e < 4; ++e) a[n][e] = c[n][e];
+  }
+}
+/// Bits of the elements of an operand, all 0 where these are.
+BAMTRAIN_DEVICE uint32_t bits_of(uint32_t two) { return two; }
+BAMTRAIN_DEVICE uint32_t bits_of(float x) { return device::bits_of(x); }
+
 /// Row tiles of queries that a warp owns in the kernels of one block per tile of queries. At larger
 /// head dimensions registers do not hold two.
-template <int D>
-constexpr int kQueryTile = attention_query_rows(D);
-template <int D>
-constexpr int kRowTiles = kQueryTile<D> / 64;
+template <int D, class A = bf16>
+constexpr int kQueryTile = attention_query_rows(D, sizeof(A));
+template <int D, class A = bf16>
+constexpr int kRowTiles = kQueryTile<D, A> / 64;
 
 }  // namespace bamtrain::kernels

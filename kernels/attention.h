@@ -1,5 +1,5 @@
 #pragma once
-// Attention on a device: bf16 activations, everything else fp32, sm_80 and later. See
+// Attention on a device: bf16 or fp32 activations, everything else fp32, sm_80 and later. See
 // ops/attention.h for the mathematics. The kernels are templates of a form (attention_forms.cuh):
 // softmax has one for every form of logit, and one more takes every normalizer with every form of
 // logit. attention_reference.h has the same in plain loops.
@@ -73,7 +73,7 @@ struct ContentScratch {
   int64_t count_of_sums = 0;  // content_sums, or more
 };
 
-/// What attention reads. A: float, for the plain loops, or bf16.
+/// What attention reads. A: float or bf16.
 template <class A>
 struct AttentionInputs : BiasInputs {
   int B = 0, T = 0, H = 0, K = 0, D = 0;  // K divides H; query head h reads key head h / (H / K)
@@ -129,24 +129,36 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Whether attention in bf16 takes plain loops (attention_reference.h): where it is not causal,
-/// with fire or a bias that reads queries and keys.
-inline bool attention_is_plain(const AttentionInputs<bf16>& a) {
-  return !a.causal && (reads_content(a) || a.fire.psi != nullptr);
+/// Whether there are kernels on tiles of D elements A: in fp32 as far as these fit into 99 KiB.
+template <class A>
+constexpr bool has_tiles(int D) {
+  return has_head_dim(D) && (sizeof(A) == 2 || D <= 64);
+}
+
+/// Whether attention takes plain loops (attention_reference.h): where it is not causal, with fire
+/// or a bias that reads queries and keys; in fp32 with any such bias, stick-breaking and without
+/// tiles.
+template <class A>
+bool attention_is_plain(const AttentionInputs<A>& a) {
+  if (!a.causal && (reads_content(a) || a.fire.psi != nullptr)) return true;
+  return sizeof(A) == 4 && (reads_content(a) || !has_tiles<A>(a.D) ||
+                            a.normalizer.kind == NormalizerKind::stick_breaking);
 }
 
 /// Enqueues the forward pass: one kernel; of a bias that reads queries and keys, or mixed heads,
-/// some more for each part (attention_content.h). Softmax has kernels of its own where it is
-/// causal, unless `any`; they leave `live` as it is, and so do plain loops. Refuses a D that is not
-/// one of kHeadDims, sizes that are not positive or past a grid's limits, and strides or addresses
-/// that 16-byte accesses do not take.
-device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream,
+/// some more for each part (attention_content.h). Softmax has kernels of its own in bf16 where it
+/// is causal, unless `any`; they leave `live` as it is, and so do plain loops. Refuses a D that is
+/// not one of kHeadDims, sizes that are not positive or past a grid's limits, and strides or
+/// addresses that 16-byte accesses do not take.
+template <class A>
+device::LaunchStatus attention_forward(const AttentionForward<A>& f, device::Stream stream,
                                        bool any = false);
 
 /// Enqueues the backward pass: three kernels, two without a table or fire, and with stick-breaking
 /// two for each attention_carried_heads key heads; more as above. Refuses what the forward pass
 /// refuses.
-device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream,
+template <class A>
+device::LaunchStatus attention_backward(const AttentionBackward<A>& g, device::Stream stream,
                                         bool any = false);
 
 /// Floats of AttentionBackward::row_product: three of each row.
@@ -156,10 +168,12 @@ constexpr int64_t attention_row_products(int B, int T, int H) { return 3 * int64
 constexpr int kTile = 64;
 BAMTRAIN_HD constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
 
-/// Queries of a block of the kernels that own queries, and those blocks.
-constexpr int attention_query_rows(int D) { return D <= 64 ? 2 * kTile : kTile; }
-constexpr int attention_query_tiles(int T, int D) {
-  return (T + attention_query_rows(D) - 1) / attention_query_rows(D);
+/// Queries of a block of the kernels that own queries, and those blocks. `bytes`: of an element.
+constexpr int attention_query_rows(int D, int bytes = 2) {
+  return D * bytes <= 128 ? 2 * kTile : kTile;
+}
+constexpr int attention_query_tiles(int T, int D, int bytes = 2) {
+  return (T + attention_query_rows(D, bytes) - 1) / attention_query_rows(D, bytes);
 }
 
 /// Key heads, of all sequences, that the backward pass of stick-breaking takes at a time: as many

@@ -15,15 +15,16 @@
 namespace bamtrain::kernels {
 
 /// What the backward kernels read and leave to each other.
+template <class A>
 struct BackwardSaved {
-  Rows<const bf16> out, dout;
+  Rows<const A> out, dout;
   SavedRows rows;
   float *centre, *factor;  // (B, H, T) each: D, and what weights are multiplied by
   float* third;            // (B, H, T): of RowWeights
   float* carries;          // (heads in flight, parts of keys, T, 2): `broken` and `before` of a row
 
   /// Of a row of the n-th head in flight and the keys from j0 on.
-  BAMTRAIN_DEVICE float* carry(const AttentionInputs<bf16>& a, int n, int j0, int row) const {
+  BAMTRAIN_DEVICE float* carry(const AttentionInputs<A>& a, int n, int j0, int row) const {
     const int parts = (a.T + kTile - 1) / kTile * kParts;
     return carries + ((static_cast<int64_t>(n) * parts + j0 / kPart) * a.T + row) * 2;
   }
@@ -38,19 +39,17 @@ struct RowGradients {
 };
 
 /// The part of <dO, out> that the lane's columns of row r have, of a row inside.
-template <int D, class Block>
-BAMTRAIN_DEVICE float row_product_of_lane(const BackwardSaved& saved, const Block& own, int r,
+template <int D, class A, class Block>
+BAMTRAIN_DEVICE float row_product_of_lane(const BackwardSaved<A>& saved, const Block& own, int r,
                                           const Lane& l) {
-  const auto* const out =
-      reinterpret_cast<const uint32_t*>(row_of(saved.out, own.b, own.rows[r], own.h));
-  const auto* const dout =
-      reinterpret_cast<const uint32_t*>(row_of(saved.dout, own.b, own.rows[r], own.h));
+  const A* const out = row_of(saved.out, own.b, own.rows[r], own.h);
+  const A* const dout = row_of(saved.dout, own.b, own.rows[r], own.h);
   float sum = 0;
   BAMTRAIN_UNROLL
   for (int n = 0; n < D / 8; ++n) {
-    const uint32_t x = out[4 * n + l.pair], y = dout[4 * n + l.pair];
-    sum += device::low_bf16(x) * device::low_bf16(y);
-    sum += device::high_bf16(x) * device::high_bf16(y);
+    const TwoFloats x = load_pair(out, n, l), y = load_pair(dout, n, l);
+    sum += x.x * y.x;
+    sum += x.y * y.y;
   }
   return sum;
 }

@@ -37,9 +37,10 @@ constexpr int kDbRow = kBackwardQueries<D> + 3;
 
 template <int D, class Form>
 constexpr size_t attention_backward_keys_shared() {
+  using A = typename Form::Element;
   constexpr int Q = kBackwardQueries<D>;
   constexpr size_t kBiases = kSlice + (Form::kTable ? kTile * kDbRow<D> : 0);
-  return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> + sizeof(QueryNumbers<Q>) +
+  return 2 * kTileBytes<D, kTile, A> + 4 * kTileBytes<D, Q, A> + sizeof(QueryNumbers<Q>) +
          Q * ((Form::kOnline ? 0 : sizeof(MoreQueryNumbers)) + sizeof(FirePlace)) +
          (Form::kTable || Form::kFire ? sizeof(float) * kBiases : 0);
 }
@@ -54,8 +55,8 @@ constexpr int kKeysBlocks = !Form::kOnline || Form::kFormula || D > 64          
 /// The `at`-th numbers are of query i of (b, h), or of none past T: its weights are 0.
 template <class Form, int Q>
 BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& more,
-                                const AttentionInputs<bf16>& a, const BackwardSaved& saved, int b,
-                                int h, int i, float root, double origin) {
+                                const typename Form::Inputs& a, const auto& saved, int b, int h,
+                                int i, float root, double origin) {
   x.by[at] = x.offset[at] = x.centre[at] = x.number[at] = 0;
   x.t[at] = 1;
   x.first[at] = i + 1;
@@ -100,9 +101,11 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
 /// key heads are those of all sequences from first_head on.
 template <int D, class Form>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
-    attention_backward_keys(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
-                            Rows<bf16> dv, float* dnumbers, float* partial, int64_t slot_floats,
-                            int first_head) {
+    attention_backward_keys(typename Form::Inputs a, BackwardSaved<typename Form::Element> saved,
+                            Rows<typename Form::Element> dk, Rows<typename Form::Element> dv,
+                            float* dnumbers, float* partial, int64_t slot_floats, int first_head) {
+  using A = typename Form::Element;
+  using Math = DeviceMath<Form::kExact>;
   constexpr int Q = kBackwardQueries<D>;
   using Tile = float[Q / 8][4];
   BAMTRAIN_DYNAMIC_SHARED(shared);
@@ -114,17 +117,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
   const int b = (first_head + head) / a.K, kh = (first_head + head) % a.K;
   const int own_key = l.warp * kWarpRows + l.row;  // in the tile; and the one 8 further
   const SharedAddress keys = device::shared_address(shared);
-  const SharedAddress values = keys + kTileBytes<D>;
-  const SharedAddress queries = values + kTileBytes<D>;          // two stages
-  const SharedAddress outputs = queries + 2 * kTileBytes<D, Q>;  // dO, two stages
-  unsigned char* const behind = shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, Q>;
+  const SharedAddress values = keys + kTileBytes<D, kTile, A>;
+  const SharedAddress queries = values + kTileBytes<D, kTile, A>;   // two stages
+  const SharedAddress outputs = queries + 2 * kTileBytes<D, Q, A>;  // dO, two stages
+  unsigned char* const behind = shared + 2 * kTileBytes<D, kTile, A> + 4 * kTileBytes<D, Q, A>;
   auto& numbers = *reinterpret_cast<QueryNumbers<Q>*>(behind);
   auto* const more_numbers = reinterpret_cast<MoreQueryNumbers*>(behind + sizeof(numbers));
   auto* const places = reinterpret_cast<FirePlace*>(more_numbers + (Form::kOnline ? 0 : Q));
   float* const slice = reinterpret_cast<float*>(places + Q);  // of the table or of psi
   float* const db = slice + kSlice;                           // (kTile, kDbRow<D>)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
+  const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D, A>;
   const float root = 1.0f / a.content_divisor;
   const BiasSource bias_of = Form::bias(a);
   const bool table = bias_of == BiasSource::table, fire = bias_of == BiasSource::fire;
@@ -168,14 +171,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         } while (!Form::kOnline && i0 < end && !groups.any(i0, Q / kLiveRows));
         return i0;
       };
-      const bf16 *const q = row_of(a.q, b, 0, h), *const dout = row_of(saved.dout, b, 0, h);
+      const A *const q = row_of(a.q, b, 0, h), *const dout = row_of(saved.dout, b, 0, h);
       const auto copy = [&](int i0, uint32_t stage) {
         if constexpr (Form::kOnline) {
-          copy_tile<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, b, h, i0, a.T);
-          copy_tile<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, b, h, i0, a.T);
+          copy_tile<D, Q>(queries + stage * kTileBytes<D, Q, A>, a.q, b, h, i0, a.T);
+          copy_tile<D, Q>(outputs + stage * kTileBytes<D, Q, A>, saved.dout, b, h, i0, a.T);
         } else {
-          copy_tile_by_rows<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, q, i0, a.T);
-          copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, dout, i0, a.T);
+          copy_tile_by_rows<D, Q>(queries + stage * kTileBytes<D, Q, A>, a.q, q, i0, a.T);
+          copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q, A>, saved.dout, dout, i0, a.T);
         }
         device::copy_async_commit();
       };
@@ -194,9 +197,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
       if (i0 < end) copy(i0, 0);
       while (i0 < end) {
         const int after = next(i0);
-        const double origin = formula && is_relative(a.formula)
-                                  ? a.numbers[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>]
-                                  : 0.0;
+        const double origin =
+            formula && is_relative(a.formula)
+                ? a.numbers[row_of_head + i0 / kQueryTile<D, A> * kQueryTile<D, A>]
+                : 0.0;
         float key[2] = {};
         if (formula) {
           BAMTRAIN_UNROLL
@@ -229,11 +233,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         // Not unrolled, for the registers: the next step's operands would be loaded early.
         BAMTRAIN_NO_UNROLL
         for (int step = 0; step < D / 16; ++step) {
-          uint32_t row[1][4];
-          load_a<D>(row[0], keys + warp_rows, step, l);
-          multiply_transposed<D>(p_tile, row, queries + stage * kTileBytes<D, Q>, step, l);
-          load_a<D>(row[0], values + warp_rows, step, l);
-          multiply_transposed<D>(dz_tile, row, outputs + stage * kTileBytes<D, Q>, step, l);
+          multiply_step<D, A>(
+              p_tile, [&](int) { return keys + warp_rows; }, queries + stage * kTileBytes<D, Q, A>,
+              step, l);
+          multiply_step<D, A>(
+              dz_tile, [&](int) { return values + warp_rows; },
+              outputs + stage * kTileBytes<D, Q, A>, step, l);
         }
         Tile &z = p_tile[0], &dz = dz_tile[0];
         float t[Q / 8][2], u[Q / 8][2];  // of the queries
@@ -279,8 +284,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         } else if (formula) {
           Form::with_formula(a, [&]<class Of>() {
             add_bias([&](int, int e, int own, int query) {
-              return Of::template bias<DeviceMath>(numbers.number[query], key[e / 2],
-                                                   distance_of(i0 + query - j0 - own));
+              return Of::template bias<Math>(numbers.number[query], key[e / 2],
+                                             distance_of(i0 + query - j0 - own));
             });
           });
         }
@@ -318,7 +323,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
               }
               BAMTRAIN_UNROLL
               for (int e = c; e < 4; e += 2) {
-                const Weight w = weights.template of<kForm>(z[n][e], alpha_less_one);
+                const Weight w = weights.template of<kForm, Form::kExact>(z[n][e], alpha_less_one);
                 z[n][e] = kForm == WeightForm::entmax ? of_weights * w.p : w.p;
                 dz[n][e] = w.u * (dz[n][e] - centre);
               }
@@ -339,20 +344,20 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
         if (formula) {
           Form::with_formula(a, [&]<class Of>() {
             for_elements([&](int n, int e, int own, int query) {
-              const float slope = Of::template of_key<DeviceMath>(
-                  numbers.number[query], key[e / 2], distance_of(i0 + query - j0 - own));
+              const float slope = Of::template of_key<Math>(numbers.number[query], key[e / 2],
+                                                            distance_of(i0 + query - j0 - own));
               dkey_number[e / 2] += u[n][e % 2] * dz[n][e] * slope;
             });
           });
         }
-        uint32_t operand[1][Q / 16][4];
+        Operand<A, Q / 8> operand[1];
         as_operand(operand[0], z);
-        multiply<D>(sum_v, operand, outputs + stage * kTileBytes<D, Q>, l);
+        multiply<D>(sum_v, operand, outputs + stage * kTileBytes<D, Q, A>, l);
         if (!Form::kUnscaled) {
           for_elements([&](int n, int e, int, int) { dz[n][e] *= t[n][e % 2]; });
         }
         as_operand(operand[0], dz);
-        multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);
+        multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q, A>, l);
         device::barrier();
         if (table && thread < Q + kTile - 1) {
           // Thread n sums distance i0 - j0 + n - 63: element (key, n - 63 + key).
@@ -385,13 +390,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
     for (int r = 0; r < 2; ++r) {
       const int j = j0 + own_key + 8 * r;
       if (j >= a.T) continue;
-      auto* to_k = reinterpret_cast<uint32_t*>(row_of(dk, b, j, kh));
-      auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh));
+      A *const to_k = row_of(dk, b, j, kh), *const to_v = row_of(dv, b, j, kh);
       BAMTRAIN_UNROLL
       for (int n = 0; n < D / 8; ++n) {
-        to_k[4 * n + l.pair] =
-            device::pack_bf16(sum_k[0][n][2 * r] * root, sum_k[0][n][2 * r + 1] * root);
-        to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
+        store_pair(to_k, n, l, sum_k[0][n][2 * r] * root, sum_k[0][n][2 * r + 1] * root);
+        store_pair(to_v, n, l, sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
       }
     }
   }

@@ -47,8 +47,8 @@ BAMTRAIN_DEVICE void load_transposed(uint32_t (&a)[4], SharedAddress tile, int s
 
 /// Logits become weights, dP dz. `head`: of the queries, in flight. All lanes of the warp call.
 BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInputs<bf16>& a,
-                                     const BackwardSaved& saved, const auto& own, int j0, int head,
-                                     const Lane& l) {
+                                     const BackwardSaved<bf16>& saved, const auto& own, int j0,
+                                     int head, const Lane& l) {
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     float broken = 0, before = 0;
@@ -68,8 +68,8 @@ BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInput
 /// attention_backward_keys, of the key heads of all sequences from first_head on.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
-    attention_backward_keys_sticks(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dk,
-                                   Rows<bf16> dv, float* dnumbers, float* partial,
+    attention_backward_keys_sticks(AttentionInputs<bf16> a, BackwardSaved<bf16> saved,
+                                   Rows<bf16> dk, Rows<bf16> dv, float* dnumbers, float* partial,
                                    int64_t slot_floats, int first_head) {
   constexpr int kBuffers = kStages<D, AnyForm>;
   BAMTRAIN_DYNAMIC_SHARED(shared);

@@ -14,14 +14,16 @@ namespace bamtrain::kernels {
 template <class Form>
 constexpr int kQueriesKeys = Form::kOnline ? kPart : kTile;
 template <int D, class Form>
-using BackwardRows = QueryRows<kRowTiles<D>, Form, kQueriesKeys<Form>>;
+using BackwardRows = QueryRows<kRowTiles<D, typename Form::Element>, Form, kQueriesKeys<Form>>;
 template <int D, class Form>
 using BackwardStream = KeyStream<D, Form, BackwardRows<D, Form>, Form::kFire>;
 
 /// Where things are in shared memory, behind Q and dO and the tiles of keys and values.
 template <int D, class Form>
 struct BackwardFloats {
-  static constexpr int kQueries = kQueryTile<D>, kSlices = BackwardStream<D, Form>::kSlicesFloats;
+  using A = typename Form::Element;
+  static constexpr int kQueries = kQueryTile<D, A>,
+                       kSlices = BackwardStream<D, Form>::kSlicesFloats;
   // What rows have is in registers where these suffice.
   static constexpr bool kRowsInRegisters = Form::kOnline && !Form::kFire && !Form::kFormula;
   static constexpr int kNumbers = kSlices;  // of QueryRows
@@ -31,7 +33,7 @@ struct BackwardFloats {
   static constexpr int kOfThreads =
       kOfRows + (kRowsInRegisters ? 0 : NumbersOfRows::kFloats * kQueries);
   static constexpr int kDerivatives =
-      kOfThreads + (kRowsInRegisters ? 0 : 4 * kRowTiles<D> * kThreads);
+      kOfThreads + (kRowsInRegisters ? 0 : 4 * kRowTiles<D, A> * kThreads);
   static constexpr int kFire = kDerivatives + kSlices;
   static constexpr int all(bool fire) {
     return fire ? kFire + FireTotals<kQueries>::kFloats : kDerivatives;
@@ -42,8 +44,9 @@ struct BackwardFloats {
 /// shared memory.
 template <int D, class Form>
 constexpr size_t attention_backward_queries_shared(bool fire) {
+  using A = typename Form::Element;
   using Stream = BackwardStream<D, Form>;
-  return 2 * kTileBytes<D, kQueryTile<D>> + 2 * Stream::kBuffers * Stream::kBytes +
+  return 2 * kTileBytes<D, kQueryTile<D, A>, A> + 2 * Stream::kBuffers * Stream::kBytes +
          sizeof(float) * static_cast<size_t>(BackwardFloats<D, Form>::all(fire));
 }
 
@@ -59,8 +62,10 @@ constexpr int kQueriesBlocks =
 /// zero but for roundings, and 0 of the others; dq is for others to write.
 template <int D, class Form>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
-    attention_backward_queries(AttentionInputs<bf16> a, BackwardSaved saved, Rows<bf16> dq,
-                               RowGradients to_rows, float* dalpha, int first_head) {
+    attention_backward_queries(typename Form::Inputs a, BackwardSaved<typename Form::Element> saved,
+                               Rows<typename Form::Element> dq, RowGradients to_rows, float* dalpha,
+                               int first_head) {
+  using A = typename Form::Element;
   using Block = BackwardRows<D, Form>;
   using Stream = BackwardStream<D, Form>;
   using Floats = BackwardFloats<D, Form>;
@@ -76,22 +81,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
   const bool fire = Form::bias(a) == BiasSource::fire;
 
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
-  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D>>;
+  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D, A>, A>;  // dO
+  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D, A>, A>;
   const SharedAddress values = keys + Stream::kBuffers * Stream::kBytes;
-  float* const floats = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
+  float* const floats = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D, A>, A> +
                                                  2 * Stream::kBuffers * Stream::kBytes);
   const Stream stream = {keys, values, floats, floats + Floats::kDerivatives, kh};
-  const NumbersOfRows numbers(floats + Floats::kOfRows, kQueryTile<D>);
+  const NumbersOfRows numbers(floats + Floats::kOfRows, kQueryTile<D, A>);
   float* const of_thread = floats + Floats::kOfThreads + thread;
-  const FireTotals<kQueryTile<D>> fire_totals(floats + Floats::kFire);
+  const FireTotals<kQueryTile<D, A>> fire_totals(floats + Floats::kFire);
 
   const Block own(a, b, h, i0, 1.0f / a.content_divisor, floats + Floats::kNumbers, l);
   const WeightForm form = Form::weights(a.normalizer, h);
-  const bool stick = form == WeightForm::stick_breaking;
+  const bool stick = Form::kSticks && form == WeightForm::stick_breaking;
 
-  Stream::template copy<kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
-  Stream::template copy<kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D, A>>(queries, a.q, b, h, i0, a.T);
+  Stream::template copy<kQueryTile<D, A>>(outputs, saved.dout, b, h, i0, a.T);
   device::copy_async_commit();
   if (fire) {
     fire_totals.clear(thread);
@@ -100,7 +105,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
   }
 
   // f(tile) for each tile that is live; of formed biases otherwise(tile) for others.
-  LiveTiles<4 * M> live(a, saved.rows, b, h, i0, l.warp);
+  LiveTiles<4 * M, A> live(a, saved.rows, b, h, i0, l.warp);
   const auto walk = [&](bool leftwards, const auto& otherwise, const auto& f) {
     const auto next = [&](int tile) {
       do {
@@ -203,15 +208,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
             for (int r = 0; r < kRows; ++r) {
               const LineWeights weights = weights_of(r);
               own.for_row(r, [&](int n, int e) {
-                f(sums[r], weights.template of<kForm>(z[r / 2][n][e], alpha_less_one),
+                f(sums[r], weights.template of<kForm, Form::kExact>(z[r / 2][n][e], alpha_less_one),
                   dp[r / 2][n][e]);
               });
             }
           };
           if (divided || entropy) {
             const float learned = entropy ? alpha_less_one : 0.0f;
-            for_weights(
-                [&](RowSums& to, const Weight& w, float x) { to.add<false>(w, x, learned); });
+            for_weights([&](RowSums& to, const Weight& w, float x) {
+              to.add<Form::kExact>(w, x, learned);
+            });
           } else {
             for_weights([](RowSums& to, const Weight& w, float x) { to.add_slope(w, x); });
           }
@@ -304,7 +310,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
             if constexpr (kForm == WeightForm::topk) drop_ties(z, weights, own, a, r, j0, l);
             own.for_row(r, [&](int n, int e) {
               float &x = dz[r / 2][n][e], &logit = z[r / 2][n][e];
-              const Weight w = weights.template of<kForm>(logit, alpha_less_one);
+              const Weight w = weights.template of<kForm, Form::kExact>(logit, alpha_less_one);
               x = w.u * (x - centre_of_row);
               if (Form::kFormed) logit = kForm == WeightForm::entmax ? of_weights * w.p : w.p;
             });
@@ -344,7 +350,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
             const int key = l.column(n, e);
             of_number[r] += dz[r / 2][n][e] *
                             own.by_formula(slice, r, j0, key, [](float row, float other, float d) {
-                              return Of::template of_row<DeviceMath>(row, other, d);
+                              return Of::template of_row<typename Block::Math>(row, other, d);
                             });
           });
         });
@@ -361,7 +367,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
         }
       }
       if (Form::kFormed && !Form::scales(a)) return;
-      uint32_t ds[M][kPart / 16][4];
+      Operand<A, kColumns> ds[M];
       BAMTRAIN_UNROLL
       for (int m = 0; m < M; ++m) as_operand(ds[m], dz[m]);
       stream.add_products(sum, ds, keys, stream.buffer(of), part, l);
@@ -379,14 +385,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
     const auto& of_row = sum[r / 2];
     const int half = r % 2 * 2;
     // <q, sum dz k> is the content's part of dt.
-    const auto* const query = reinterpret_cast<const uint32_t*>(
-        shared + static_cast<uint32_t>(own.rows[r] - i0) * kRowBytes<D>);
+    const auto* const query = reinterpret_cast<const A*>(
+        shared + static_cast<uint32_t>(own.rows[r] - i0) * kRowBytes<D, A>);
     float content = 0;
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
-      const uint32_t two = query[4 * n + l.pair];
-      content += device::low_bf16(two) * of_row[n][half];
-      content += device::high_bf16(two) * of_row[n][half + 1];
+      const TwoFloats two = load_pair(query, n, l);
+      content += two.x * of_row[n][half];
+      content += two.y * of_row[n][half + 1];
     }
     float dt = carried(r) + root * content, of_number = dnumber(r);
     BAMTRAIN_UNROLL

@@ -78,16 +78,18 @@ const char* refusal(const AttentionBackward<A>& g) {
   return bias_refusal(g.in, g, g.in.T);
 }
 
-inline constexpr const char* kNoVectors =
-    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of 8";
-
 template <class Element>
 bool takes_vectors(const Rows<Element>& x) {
-  return aligned(x.data) && x.batch % 8 == 0 && x.row % 8 == 0 && x.head % 8 == 0;
+  constexpr int kOfVector = 16 / static_cast<int>(sizeof(Element));
+  return aligned(x.data) && x.batch % kOfVector == 0 && x.row % kOfVector == 0 &&
+         x.head % kOfVector == 0;
 }
+inline constexpr const char* kNoVectors =
+    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of that";
 
-/// What the kernels of bf16 ask beyond that.
-inline const char* bf16_refusal(const AttentionInputs<bf16>& a) {
+/// What the kernels on tiles ask beyond that.
+template <class A>
+const char* tiles_refusal(const AttentionInputs<A>& a) {
   if (!has_head_dim(a.D)) {
     return "attention: expected head dimension 16, 32, 48, 64, 80, 96 or 128";
   }

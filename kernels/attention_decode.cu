@@ -196,10 +196,10 @@ LaunchStatus decode(const AttentionForward<bf16>& f, float* scratch, Stream stre
 
 LaunchStatus attention_decode(const AttentionForward<bf16>& f, float* scratch, Stream stream) {
   if (const char* why = refusal(f)) return device::refused(why);
-  if (const char* why = bf16_refusal(f.in)) return device::refused(why);
+  if (const char* why = tiles_refusal(f.in)) return device::refused(why);
   if (!decodes(f.in)) return device::refused("attention: to decode, one query");
   if (scratch == nullptr) return device::refused("attention: to decode, scratch is missing");
-  return of_head_dim(f.in.D, [&]<int D>() {
+  return of_head_dim<bf16>(f.in.D, [&]<int D>() {
     if (!reads_content(f.in)) return decode<D>(f, scratch, stream);
     return with_content(f.in, stream, content_biases_of<D>,
                         [&](const AttentionInputs<bf16>& in, const QueryPart& part) {

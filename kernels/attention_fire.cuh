@@ -16,7 +16,7 @@ namespace bamtrain::kernels {
 constexpr int kNoEnd = INT32_MIN;
 
 /// Rows past T have the position of the last.
-BAMTRAIN_DEVICE int position_of(const AttentionInputs<bf16>& a, int b, int i) {
+BAMTRAIN_DEVICE int position_of(const auto& a, int b, int i) {
   return a.fire.positions[static_cast<int64_t>(b) * a.T + (i < a.T ? i : a.T - 1)];
 }
 
@@ -28,7 +28,7 @@ struct alignas(16) FirePlace {
   FirePlace() = default;
   /// Query i of (b, h) at distance d. All lanes of a warp call; four neighbours, parts 0 to 3, for
   /// one query.
-  BAMTRAIN_DEVICE FirePlace(const AttentionInputs<bf16>& a, int b, int h, int i, int d, int part) {
+  BAMTRAIN_DEVICE FirePlace(const auto& a, int b, int h, int i, int d, int part) {
     const int position = position_of(a, b, i);
     const auto* const of_part =
         reinterpret_cast<const Words*>(a.fire.ends + position * int64_t{kFireHidden}) + 2 * part;
@@ -45,13 +45,13 @@ struct alignas(16) FirePlace {
   }
 
   /// To the segment before, of smaller distances.
-  BAMTRAIN_DEVICE void descend(const AttentionInputs<bf16>& a, int b, int h, int i) {
+  BAMTRAIN_DEVICE void descend(const auto& a, int b, int h, int i) {
     --segment;
     enter(a, h, position_of(a, b, i));
   }
 
  private:
-  BAMTRAIN_DEVICE void enter(const AttentionInputs<bf16>& a, int h, int position) {
+  BAMTRAIN_DEVICE void enter(const auto& a, int h, int position) {
     const int line = h * kFireSegments + segment;
     low = segment == 0 ? kNoEnd : a.fire.ends[position * int64_t{kFireHidden} + segment - 1];
     factor = a.fire.slope[line] * a.fire.inverse[position];
@@ -62,8 +62,8 @@ struct alignas(16) FirePlace {
 /// f(place, high) for each segment of query i of (b, h) from `place` on, down to that of distance
 /// `nearest`, where `place` stays: distances place.low to high - 1.
 template <class F>
-BAMTRAIN_DEVICE void walk_segments(FirePlace& place, const AttentionInputs<bf16>& a, int b, int h,
-                                   int i, int nearest, const F& f) {
+BAMTRAIN_DEVICE void walk_segments(FirePlace& place, const auto& a, int b, int h, int i,
+                                   int nearest, const F& f) {
   int high = INT32_MAX;
   for (;;) {
     f(place, high);
@@ -76,9 +76,8 @@ BAMTRAIN_DEVICE void walk_segments(FirePlace& place, const AttentionInputs<bf16>
 /// The biases of the two keys of each eight columns that row r has in the tile at j0.
 /// `psi`: the tile's slice.
 template <class Block, int N>
-BAMTRAIN_DEVICE void fire_biases(float (&bias)[N][2], FirePlace& place,
-                                 const AttentionInputs<bf16>& a, const Block& own, int r, int j0,
-                                 const float* psi, const Lane& l) {
+BAMTRAIN_DEVICE void fire_biases(float (&bias)[N][2], FirePlace& place, const auto& a,
+                                 const Block& own, int r, int j0, const float* psi, const Lane& l) {
   const int i = own.rows[r];
   walk_segments(place, a, own.b, own.h, i, i - (j0 + 8 * N - 1),
                 [&](const FirePlace& at, int high) {
@@ -112,8 +111,7 @@ struct FireTotals {
     for (int n = thread; n < kSegments; n += kThreads) segments[n] = 0;
   }
   template <class Block>
-  BAMTRAIN_DEVICE void clear_row(const AttentionInputs<bf16>& a, const Block& own, int r,
-                                 const Lane& l) const {
+  BAMTRAIN_DEVICE void clear_row(const auto& a, const Block& own, int r, const Lane& l) const {
     if (l.pair != 0) return;
     const int row = own.rows[r] - own.i0;
     u[row] = psi[row] = 0;
@@ -124,9 +122,9 @@ struct FireTotals {
   /// walk_segments, all rows of a warp together until the last is done. The sums of the row lack
   /// its u, that of psi its division by inverse too.
   template <class Block, int N>
-  BAMTRAIN_DEVICE void add(FirePlace& place, float u_of_row, const float (&dz)[N][4],
-                           const AttentionInputs<bf16>& a, const Block& own, int r, int j0,
-                           const float* slice, const float* derivatives, const Lane& l) const {
+  BAMTRAIN_DEVICE void add(FirePlace& place, float u_of_row, const float (&dz)[N][4], const auto& a,
+                           const Block& own, int r, int j0, const float* slice,
+                           const float* derivatives, const Lane& l) const {
     const int i = own.rows[r], row = i - own.i0, nearest = i - (j0 + 8 * N - 1);
     int high = INT32_MAX;
     for (;;) {

@@ -3,6 +3,8 @@
 // scales there are and how logits become weights. What a form rules out takes no instruction and no
 // register: AnyForm answers as the arguments say, SoftmaxForm as its type says.
 
+#include <type_traits>
+
 #include "attention_weights.cuh"
 #include "core/type_list.h"
 
@@ -16,23 +18,29 @@ enum class BiasSource { none, table, formula, fire, formed };
 /// and whether u is t or 1. Only none and table have the first three: fewer kernels to build.
 enum class ScaleMode { none, content, both, rows };
 
-/// Any normalizer with any bias, chosen at run time. Softmax too, where a test asks for it.
-struct AnyForm {
+/// Any normalizer with any bias, chosen at run time: softmax too in fp32, where rows see keys on
+/// both sides, and where a test asks for it. A: of activations.
+template <class A>
+struct AnyFormOf {
+  using Element = A;
+  using Inputs = AttentionInputs<A>;
+  static constexpr bool kExact = std::is_same_v<A, float>;
   /// Softmax: rows are summed up while keys stream by, and every tile has weight.
   static constexpr bool kOnline = false;
-  static constexpr bool kCausal = false;                               // a.causal says
-  static constexpr bool kFormed = false;                               // biases were formed before
+  static constexpr bool kCausal = false;  // a.causal says
+  static constexpr bool kFormed = false;  // biases were formed before
+  static constexpr bool kSticks = !kExact;
   static constexpr bool kTable = true, kFormula = true, kFire = true;  // there may be
   static constexpr bool kUnscaled = false, kUnscaledBias = false;      // t = 1, u = 1
 
-  BAMTRAIN_DEVICE static BiasSource bias(const AttentionInputs<bf16>& a) {
+  BAMTRAIN_DEVICE static BiasSource bias(const Inputs& a) {
     return a.table != nullptr      ? BiasSource::table
            : a.fire.psi != nullptr ? BiasSource::fire
            : a.numbers != nullptr  ? BiasSource::formula
                                    : BiasSource::none;
   }
-  BAMTRAIN_DEVICE static bool scales(const AttentionInputs<bf16>& a) { return a.scale != nullptr; }
-  BAMTRAIN_DEVICE static bool scales_bias(const AttentionInputs<bf16>& a) { return a.scale_bias; }
+  BAMTRAIN_DEVICE static bool scales(const Inputs& a) { return a.scale != nullptr; }
+  BAMTRAIN_DEVICE static bool scales_bias(const Inputs& a) { return a.scale_bias; }
   BAMTRAIN_DEVICE static WeightForm weights(const NormalizerInputs& n, int h) {
     return weight_form(n, h);
   }
@@ -42,23 +50,25 @@ struct AnyForm {
   }
   /// f.operator()<the formula>().
   template <class F>
-  BAMTRAIN_DEVICE static void with_formula(const AttentionInputs<bf16>& a, const F& f) {
+  BAMTRAIN_DEVICE static void with_formula(const Inputs& a, const F& f) {
     bamtrain::with_formula(a.formula, f);
   }
 };
+struct AnyForm : AnyFormOf<bf16> {};
+struct AnyFormFp32 : AnyFormOf<float> {};
 
 /// The same of biases that were formed before.
 struct AnyFormed : AnyForm {
   static constexpr bool kFormed = true, kTable = false, kFormula = false, kFire = false;
-  BAMTRAIN_DEVICE static constexpr BiasSource bias(const AttentionInputs<bf16>&) {
-    return BiasSource::formed;
-  }
+  BAMTRAIN_DEVICE static constexpr BiasSource bias(const Inputs&) { return BiasSource::formed; }
 };
 
 /// Softmax with one bias and one mode of scale. Of: the formula.
 template <BiasSource kBias, ScaleMode kScale, class Of = Difference>
 struct SoftmaxForm {
-  static constexpr bool kOnline = true, kCausal = true;
+  using Element = bf16;
+  using Inputs = AttentionInputs<bf16>;
+  static constexpr bool kOnline = true, kCausal = true, kExact = false, kSticks = false;
   static constexpr bool kFormed = kBias == BiasSource::formed;
   static constexpr bool kTable = kBias == BiasSource::table;
   static constexpr bool kFormula = kBias == BiasSource::formula;
@@ -66,11 +76,11 @@ struct SoftmaxForm {
   static constexpr bool kUnscaled = kScale == ScaleMode::none;
   static constexpr bool kUnscaledBias = kUnscaled || kScale == ScaleMode::content;
 
-  BAMTRAIN_DEVICE static constexpr BiasSource bias(const AttentionInputs<bf16>&) { return kBias; }
-  BAMTRAIN_DEVICE static bool scales(const AttentionInputs<bf16>& a) {
+  BAMTRAIN_DEVICE static constexpr BiasSource bias(const Inputs&) { return kBias; }
+  BAMTRAIN_DEVICE static bool scales(const Inputs& a) {
     return kScale == ScaleMode::rows ? a.scale != nullptr : !kUnscaled;
   }
-  BAMTRAIN_DEVICE static bool scales_bias(const AttentionInputs<bf16>& a) {
+  BAMTRAIN_DEVICE static bool scales_bias(const Inputs& a) {
     return kScale == ScaleMode::rows ? a.scale_bias : kScale == ScaleMode::both;
   }
   BAMTRAIN_DEVICE static constexpr WeightForm weights(const NormalizerInputs&, int) {
@@ -80,7 +90,7 @@ struct SoftmaxForm {
     return 0.0f;
   }
   template <class F>
-  BAMTRAIN_DEVICE static void with_formula(const AttentionInputs<bf16>&, const F& f) {
+  BAMTRAIN_DEVICE static void with_formula(const Inputs&, const F& f) {
     f.template operator()<Of>();
   }
 };

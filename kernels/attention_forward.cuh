@@ -80,7 +80,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, Form>)
         sum[r] += z[r / 2][n][e];
       });
     }
-    uint32_t p[M][kPart / 16][4];
+    Operand<bf16, kColumns> p[M];
     BAMTRAIN_UNROLL
     for (int m = 0; m < M; ++m) as_operand(p[m], z[m]);
     stream.add_products(sum_out, p, values, stream.buffer(of), part, l);

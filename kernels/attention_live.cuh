@@ -14,7 +14,8 @@ struct LiveRows {
   int groups;      // that are in the sequence
   int per_group;
 
-  BAMTRAIN_DEVICE LiveRows(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
+  template <class A>
+  BAMTRAIN_DEVICE LiveRows(const AttentionInputs<A>& a, const SavedRows& saved, int b, int h,
                            int i0, int of_groups)
       : words(nullptr), groups(0), per_group(static_cast<int>(live_words(a.T))) {
     if (saved.live == nullptr) return;
@@ -37,7 +38,8 @@ struct LiveRows {
 /// The groups of rows of one head that give weight to keys of a tile.
 class LiveGroups {
  public:
-  BAMTRAIN_DEVICE LiveGroups(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
+  template <class A>
+  BAMTRAIN_DEVICE LiveGroups(const AttentionInputs<A>& a, const SavedRows& saved, int b, int h,
                              int tile)
       : live_(a, saved, b, h, 0, static_cast<int>(live_groups(a.T))),
         at_(tile / 32),
@@ -54,13 +56,13 @@ class LiveGroups {
 };
 
 /// The tiles that a block of kGroups groups visits, and of them those of the own warp.
-template <int kGroups>
+template <int kGroups, class A>
 class LiveTiles {
  public:
   static constexpr int kOfWarp = kGroups / (kThreads / 32);
 
   /// Of the rows from i0 on.
-  BAMTRAIN_DEVICE LiveTiles(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
+  BAMTRAIN_DEVICE LiveTiles(const AttentionInputs<A>& a, const SavedRows& saved, int b, int h,
                             int i0, int warp)
       : a_(a), saved_(saved), b_(b), h_(h), i0_(i0), warp_(warp) {}
 
@@ -83,7 +85,7 @@ class LiveTiles {
     own_ = live.word(kOfWarp * warp_, kOfWarp, at);
   }
 
-  const AttentionInputs<bf16>& a_;
+  const AttentionInputs<A>& a_;
   const SavedRows& saved_;
   int b_, h_, i0_, warp_, at_ = -1;
   uint32_t any_ = 0, own_ = 0;

@@ -53,7 +53,7 @@ class NumbersOfRows {
 /// the keys at j0.
 template <class Block, int M>
 BAMTRAIN_DEVICE void drop_ties(GroupsOfLogits<M>& z, const LineWeights& weights, const Block& own,
-                               const AttentionInputs<bf16>& a, int r, int j0, const Lane& l) {
+                               const auto& a, int r, int j0, const Lane& l) {
   if (!weights.cuts_ties(own.last(a, r), j0 + kPart - 1)) return;
   own.for_row(r, [&](int n, int e) {
     if (weights.drops_tie(z[r / 2][n][e], j0 + l.column(n, e))) z[r / 2][n][e] = kMinusInfinity;

@@ -1,6 +1,6 @@
 #pragma once
-// Attention on a device in plain loops, slow and obviously right: the fp32 precision runs on it,
-// and what attention_is_plain() says. The kernels of attention.h are compared with it.
+// Attention on a device in plain loops, slow and obviously right: what attention_is_plain() says
+// runs on it. The kernels of attention.h are compared with it.
 
 #include "attention.h"
 

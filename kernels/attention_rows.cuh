@@ -31,33 +31,35 @@ BAMTRAIN_DEVICE void for_parts(bool leftwards, const F& f) {
   for (int n = 0; n < kOfTile; ++n) f(leftwards ? kOfTile - 1 - n : n);
 }
 /// Bytes from a tile of keys to its part.
-template <int D>
+template <int D, class A = bf16>
 BAMTRAIN_DEVICE uint32_t part_bytes(int part) {
-  return static_cast<uint32_t>(part) * kTileBytes<D, kPart>;
+  return static_cast<uint32_t>(part) * kTileBytes<D, kPart, A>;
 }
 
 /// What formulas compute with.
+template <bool kExact>
 struct DeviceMath {
   BAMTRAIN_DEVICE static float log1p(float a, float b) {
-    return kLn2 * device::log2_approx(fmaf(a, b, 1.0f));
+    return kExact ? log1pf(a * b) : kLn2 * device::log2_approx(fmaf(a, b, 1.0f));
   }
   BAMTRAIN_DEVICE static float divide(float a, float b) { return a / b; }
 };
 /// Distances below 0.
 template <class Form>
-BAMTRAIN_DEVICE int distances_behind(const AttentionInputs<bf16>& a) {
+BAMTRAIN_DEVICE int distances_behind(const typename Form::Inputs& a) {
   return Form::kCausal ? 0 : a.distances_behind();
 }
 /// The last key that query i of sequence b sees.
 template <class Form>
-BAMTRAIN_DEVICE int last_of(const AttentionInputs<bf16>& a, int b, int i) {
+BAMTRAIN_DEVICE int last_of(const typename Form::Inputs& a, int b, int i) {
   return Form::kCausal || a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
 }
 /// |i - j| for a formula.
 BAMTRAIN_DEVICE float distance_of(int d) { return static_cast<float>(d > 0 ? d : -d); }
 
 /// Whether the weights of a row that sees `seen` keys are constants: one of them alone has any.
-BAMTRAIN_DEVICE bool constant_weights(const AttentionInputs<bf16>& a, int seen) {
+template <class A>
+BAMTRAIN_DEVICE bool constant_weights(const AttentionInputs<A>& a, int seen) {
   if (!traits_of(a.normalizer.kind).constant_alone()) return false;
   if (a.normalizer.kind != NormalizerKind::topk) return seen <= 1;
   return a.normalizer.keys.of(seen, a.T) <= 1;
@@ -73,6 +75,8 @@ struct GroupRows {
 /// they see; a thread has parts of two rows of each group: index 2 m + r is row r of group m.
 template <int M, class Form = AnyForm, int kOfTile = kTile, int kOriginTile = M* kTile>
 struct QueryRows {
+  using Inputs = typename Form::Inputs;
+  using Math = DeviceMath<Form::kExact>;
   static constexpr int kGroups = M, kQueries = M * kTile, kRows = 2 * M, kKeys = kOfTile;
   // Floats of the biases of a tile of keys that a thread loads, and those of a slice.
   static constexpr int kSliceLoads = (kQueries + kKeys - 1 + kThreads - 1) / kThreads;
@@ -95,8 +99,8 @@ struct QueryRows {
 
   /// All lanes of the warp call, which alone reads and writes what is in `numbers` of its rows.
   /// `root`: 1 / a.content_divisor.
-  BAMTRAIN_DEVICE QueryRows(const AttentionInputs<bf16>& a, int of_b, int of_h, int of_i0,
-                            float root, float* shared_numbers, const Lane& l)
+  BAMTRAIN_DEVICE QueryRows(const Inputs& a, int of_b, int of_h, int of_i0, float root,
+                            float* shared_numbers, const Lane& l)
       : b(of_b),
         h(of_h),
         i0(of_i0),
@@ -136,39 +140,35 @@ struct QueryRows {
   BAMTRAIN_DEVICE static int group_row(const Lane& l, int m) {
     return (l.warp * M + m) * kWarpRows;
   }
-  BAMTRAIN_DEVICE int64_t of_head(const AttentionInputs<bf16>& a) const {
+  BAMTRAIN_DEVICE int64_t of_head(const Inputs& a) const {
     return (static_cast<int64_t>(b) * a.H + h) * a.T;
   }
   /// What numbers are less, where a formula is of differences: that of the first query of a tile of
   /// the kernels that own queries, kOriginTile of them.
-  BAMTRAIN_DEVICE double origin(const AttentionInputs<bf16>& a) const {
+  BAMTRAIN_DEVICE double origin(const Inputs& a) const {
     return is_relative(a.formula) ? a.numbers_of(b, h)[numbers_from] : 0.0;
   }
   /// Where row r is in a (B, H, T) array.
-  BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
-    return of_head(a) + rows[r];
-  }
+  BAMTRAIN_DEVICE int64_t of_row(const Inputs& a, int r) const { return of_head(a) + rows[r]; }
   BAMTRAIN_DEVICE bool inside(int r) const { return rows[r] < end; }
-  BAMTRAIN_DEVICE float load_scale(const AttentionInputs<bf16>& a, int r) const {
+  BAMTRAIN_DEVICE float load_scale(const Inputs& a, int r) const {
     return Form::scales(a) && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
   }
   /// t of row r, and u. Softmax's may be off by a rounding: that spares a register a row.
-  BAMTRAIN_DEVICE float scale(const AttentionInputs<bf16>& a, int r) const {
+  BAMTRAIN_DEVICE float scale(const Inputs& a, int r) const {
     return Form::kOnline ? factor[r] * a.content_divisor : load_scale(a, r);
   }
-  BAMTRAIN_DEVICE float bias_scale(const AttentionInputs<bf16>& a, int r) const {
+  BAMTRAIN_DEVICE float bias_scale(const Inputs& a, int r) const {
     return Form::scales_bias(a) ? scale(a, r) : 1.0f;
   }
   /// The first and the last key that row r sees; of rows past T the first is past the last.
-  BAMTRAIN_DEVICE int first(const AttentionInputs<bf16>& a, int r) const {
+  BAMTRAIN_DEVICE int first(const Inputs& a, int r) const {
     return inside(r) ? a.first_key[static_cast<int64_t>(b) * a.T + rows[r]] : rows[r] + 1;
   }
-  BAMTRAIN_DEVICE int last(const AttentionInputs<bf16>& a, int r) const {
+  BAMTRAIN_DEVICE int last(const Inputs& a, int r) const {
     return inside(r) ? last_of<Form>(a, b, rows[r]) : rows[r];
   }
-  BAMTRAIN_DEVICE int keys(const AttentionInputs<bf16>& a, int r) const {
-    return last(a, r) - first(a, r) + 1;
-  }
+  BAMTRAIN_DEVICE int keys(const Inputs& a, int r) const { return last(a, r) - first(a, r) + 1; }
 
   /// Whether any row of the warp may see any of the `keys` keys at j0: the same for all lanes.
   BAMTRAIN_DEVICE bool warp_sees(int j0, int keys) const {
@@ -179,13 +179,12 @@ struct QueryRows {
     return j0 >= all_begin && j0 + kPart <= all_end;
   }
 
-  BAMTRAIN_DEVICE static bool has_slice(const AttentionInputs<bf16>& a) {
+  BAMTRAIN_DEVICE static bool has_slice(const Inputs& a) {
     return Form::bias(a) != BiasSource::none && !Form::kFormed;
   }
   /// Entry n kThreads + thread of the slice of biases of the tile of keys at j0: of the table
   /// (online: in base 2) or of psi by distance, or the number of a key.
-  BAMTRAIN_DEVICE float slice_entry(const AttentionInputs<bf16>& a, int j0, int thread,
-                                    int n) const {
+  BAMTRAIN_DEVICE float slice_entry(const Inputs& a, int j0, int thread, int n) const {
     const BiasSource source = Form::bias(a);
     if (source == BiasSource::formula) {
       const int j = j0 + thread;
@@ -199,30 +198,28 @@ struct QueryRows {
     return source == BiasSource::fire ? by_distance(a, a.fire.psi, j0, thread, n) : 0.0f;
   }
   /// Likewise of psi_dc.
-  BAMTRAIN_DEVICE float derivative_entry(const AttentionInputs<bf16>& a, int j0, int thread,
-                                         int n) const {
+  BAMTRAIN_DEVICE float derivative_entry(const Inputs& a, int j0, int thread, int n) const {
     return by_distance(a, a.fire.psi_dc, j0, thread, n);
   }
-  BAMTRAIN_DEVICE float by_distance(const AttentionInputs<bf16>& a, const float* values, int j0,
-                                    int thread, int n) const {
+  BAMTRAIN_DEVICE float by_distance(const Inputs& a, const float* values, int j0, int thread,
+                                    int n) const {
     const int d = i0 - j0 + thread + n * kThreads - (kKeys - 1);
     return d >= -distances_behind<Form>(a) && d < end ? values[d] : 0.0f;
   }
   /// The first query of the n-th block.
-  BAMTRAIN_DEVICE static int block_begin(const AttentionInputs<bf16>& a, int n) {
+  BAMTRAIN_DEVICE static int block_begin(const Inputs& a, int n) {
     return a.formed.first + kQueries * n;
   }
   /// What was formed of the head, and where of it row r and the keys from j0 on are: in 32 bits,
   /// for the registers.
-  BAMTRAIN_DEVICE int64_t formed_head(const AttentionInputs<bf16>& a) const {
+  BAMTRAIN_DEVICE int64_t formed_head(const Inputs& a) const {
     return a.formed.row(static_cast<int64_t>(b) * a.H + h, i0);
   }
-  BAMTRAIN_DEVICE int formed_row(const AttentionInputs<bf16>& a, int r, int j0) const {
+  BAMTRAIN_DEVICE int formed_row(const Inputs& a, int r, int j0) const {
     return (rows[r] - i0) * static_cast<int>(a.formed.stride) + j0;
   }
   /// From a tile's slice to that of its part.
-  BAMTRAIN_DEVICE static const float* slice_of(const AttentionInputs<bf16>& a, const float* slice,
-                                               int part) {
+  BAMTRAIN_DEVICE static const float* slice_of(const Inputs& a, const float* slice, int part) {
     return Form::bias(a) == BiasSource::formula ? slice + kPart * part : slice - kPart * part;
   }
   /// Where in a slice the distance of row r and a key of the part is.
@@ -233,19 +230,17 @@ struct QueryRows {
     return f(numbers[rows[r] - i0], slice[key], distance_of(rows[r] - j0 - key));
   }
   /// db/dn_j there.
-  BAMTRAIN_DEVICE float of_key(const AttentionInputs<bf16>& a, const float* slice, int r, int j0,
-                               int key) const {
+  BAMTRAIN_DEVICE float of_key(const Inputs& a, const float* slice, int r, int j0, int key) const {
     float derivative = 0;
     Form::with_formula(a, [&]<class Of>() {
       derivative = by_formula(slice, r, j0, key, [](float row, float own, float d) {
-        return Of::template of_key<DeviceMath>(row, own, d);
+        return Of::template of_key<Math>(row, own, d);
       });
     });
     return derivative;
   }
   /// Where row r's part of the keys at j0 begins, with fire. All lanes of the warp call.
-  BAMTRAIN_DEVICE FirePlace place(const AttentionInputs<bf16>& a, int r, int j0,
-                                  const Lane& l) const {
+  BAMTRAIN_DEVICE FirePlace place(const Inputs& a, int r, int j0, const Lane& l) const {
     if constexpr (kKeepsPlaces) return places[r];
     return FirePlace(a, b, h, rows[r], rows[r] - j0, l.pair);
   }
@@ -253,8 +248,8 @@ struct QueryRows {
   /// f(r, n, e, b) with the bias of each key of the part at j0. All lanes of the warp call. kMoves:
   /// places that are kept move on to the next part.
   template <bool kMoves = false, class F>
-  BAMTRAIN_DEVICE void with_biases(const AttentionInputs<bf16>& a, const float* slice, int j0,
-                                   const Lane& l, const F& f) const {
+  BAMTRAIN_DEVICE void with_biases(const Inputs& a, const float* slice, int j0, const Lane& l,
+                                   const F& f) const {
     switch (Form::bias(a)) {
       case BiasSource::none:
         return;
@@ -265,7 +260,7 @@ struct QueryRows {
         return Form::with_formula(a, [&]<class Of>() {
           for_elements([&](int r, int n, int e) {
             f(r, n, e, by_formula(slice, r, j0, l.column(n, e), [](float row, float key, float d) {
-                return Of::template bias<DeviceMath>(row, key, d);
+                return Of::template bias<Math>(row, key, d);
               }));
           });
         });
@@ -294,16 +289,15 @@ struct QueryRows {
     }
   }
   /// Whether with_biases() gives b in base 2, or b.
-  BAMTRAIN_DEVICE static bool in_base_2(const AttentionInputs<bf16>& a) {
+  BAMTRAIN_DEVICE static bool in_base_2(const Inputs& a) {
     return Form::kOnline && Form::bias(a) == BiasSource::table;
   }
   /// Products <q, k> become slope z + offset of their logits, with line_of(r) of row r; those of
   /// keys that a row does not see minus infinity, with stick-breaking of its own too. kMoves: no
   /// offset is added, and places move on.
   template <bool kMoves = false, class LineOf>
-  BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const LineOf& line_of,
-                              const AttentionInputs<bf16>& a, const float* slice, int j0,
-                              const Lane& l) const {
+  BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const LineOf& line_of, const Inputs& a,
+                              const float* slice, int j0, const Lane& l) const {
     if (Form::kUnscaledBias && Form::bias(a) == BiasSource::table) {  // u = 1, b in base 2
       with_biases<kMoves>(a, slice, j0, l, [&](int r, int n, int e, float bias) {
         const WeightLine line = line_of(r);
@@ -331,7 +325,7 @@ struct QueryRows {
         });
       }
     }
-    const bool stick = !Form::kOnline && a.normalizer.kind == NormalizerKind::stick_breaking;
+    const bool stick = Form::kSticks && a.normalizer.kind == NormalizerKind::stick_breaking;
     if (!stick && warp_sees_all(j0)) return;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -363,20 +357,15 @@ struct QueryRows {
 };
 
 /// The products of the warp's M groups of rows of A (64 M, D) with kPart rows X of a tile.
-template <int D, int M>
+template <int D, class A = bf16, int M>
 BAMTRAIN_DEVICE void multiply_part(GroupsOfLogits<M>& c, SharedAddress a, SharedAddress x,
                                    const Lane& l) {
   QueryRows<M>::for_elements([&](int r, int n, int e) { c[r / 2][n][e] = 0; });
+  const auto rows = [&](int m) {
+    return a + static_cast<uint32_t>(QueryRows<M>::group_row(l, m)) * kRowBytes<D, A>;
+  };
   BAMTRAIN_UNROLL
-  for (int step = 0; step < D / 16; ++step) {
-    uint32_t rows[M][4];
-    BAMTRAIN_UNROLL
-    for (int m = 0; m < M; ++m) {
-      const auto row = static_cast<uint32_t>(QueryRows<M>::group_row(l, m));
-      load_a<D>(rows[m], a + row * kRowBytes<D>, step, l);
-    }
-    multiply_transposed<D>(c, rows, x, step, l);
-  }
+  for (int step = 0; step < D / 16; ++step) multiply_step<D, A>(c, rows, x, step, l);
 }
 
 }  // namespace bamtrain::kernels

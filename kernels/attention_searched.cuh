@@ -50,33 +50,39 @@ struct Marks {
 
 // Of formed biases one group, for the registers: those of the search are many.
 template <int D, class Form>
-using SearchedRows = QueryRows<Form::kFormed ? 1 : kRowTiles<D>, Form>;
+using SearchedRows = QueryRows<Form::kFormed ? 1 : kRowTiles<D, typename Form::Element>, Form>;
 template <int D, class Form>
 using SearchedStream = KeyStream<D, Form, SearchedRows<D, Form>>;
 
 /// The values' tiles, or while these are not needed the lists of logits.
-template <int D>
-constexpr size_t kValueBytes = std::max<size_t>(kStages<D, AnyForm>* kTileBytes<D>,
-                                                2 * kRowTiles<D> * LogitList::kFloats *
+template <int D, class A>
+constexpr size_t kValueBytes = std::max<size_t>(kStages<D, AnyFormOf<A>>* kTileBytes<D, kTile, A>,
+                                                2 * kRowTiles<D, A> * LogitList::kFloats *
                                                     sizeof(float));
 
 /// Launch with grid (tiles of these queries, of formed biases of 64, H, B), kThreads threads and
 /// this much dynamic shared memory.
-template <int D>
+template <int D, class A>
 constexpr size_t attention_searched_shared() {
-  return kTileBytes<D, kQueryTile<D>> + kStages<D, AnyForm> * kTileBytes<D> + kValueBytes<D> +
-         (SearchedStream<D, AnyForm>::kSlicesFloats +
-          (1 + NumbersOfRows::kFloats) * kQueryTile<D>)*sizeof(float) +
-         2 * kRowTiles<D> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
+  constexpr int kQueries = kQueryTile<D, A>;
+  return kTileBytes<D, kQueries, A> + kStages<D, AnyFormOf<A>> * kTileBytes<D, kTile, A> +
+         kValueBytes<D, A> +
+         (SearchedStream<D, AnyFormOf<A>>::kSlicesFloats +
+          (1 + NumbersOfRows::kFloats) * kQueries) *
+             sizeof(float) +
+         2 * kRowTiles<D, A> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
 }
 
 /// out (B, T, H, D) and `saved` are written, of the queries whose bias was formed or of all.
 template <int D, class Form>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
-    attention_searched_queries(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
+    attention_searched_queries(typename Form::Inputs a, Rows<typename Form::Element> out,
+                               SavedRows saved) {
+  using A = typename Form::Element;
   using Block = SearchedRows<D, Form>;
   using Stream = SearchedStream<D, Form>;
   constexpr int M = Block::kGroups, kRows = Block::kRows;
+  constexpr bool kLists = !Form::kExact;  // of logits: they hold what is a rounding of bf16 apart
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
@@ -84,23 +90,23 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int b = static_cast<int>(device::block_index().z), kh = h / (a.H / a.K);
   const int i0 =
       Block::block_begin(a, static_cast<int>(device::grid_size().x - 1 - device::block_index().x));
-  constexpr size_t kKeysAt = kTileBytes<D, kQueryTile<D>>;
+  constexpr size_t kKeysAt = kTileBytes<D, kQueryTile<D, A>, A>;
   constexpr size_t kValuesAt = kKeysAt + Stream::kBuffers * Stream::kBytes;
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress values = queries + static_cast<uint32_t>(kValuesAt);
   float* const lists = reinterpret_cast<float*>(shared + kValuesAt);
-  float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D>);
+  float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D, A>);
   const Stream stream = {queries + static_cast<uint32_t>(kKeysAt), values, slices, nullptr, kh};
   float* const row_numbers = slices + Stream::kSlicesFloats;
-  const NumbersOfRows numbers(row_numbers + kQueryTile<D>, kQueryTile<D>);
+  const NumbersOfRows numbers(row_numbers + kQueryTile<D, A>, kQueryTile<D, A>);
   auto* const selections =
-      reinterpret_cast<Selection*>(row_numbers + (1 + NumbersOfRows::kFloats) * kQueryTile<D>);
+      reinterpret_cast<Selection*>(row_numbers + (1 + NumbersOfRows::kFloats) * kQueryTile<D, A>);
   const Marks marks{reinterpret_cast<Marks::OfWarps*>(selections + kRows * kThreads)};
   int* const votes = reinterpret_cast<int*>(marks.words) + Marks::kBytes / sizeof(int);
 
   const Block own(a, b, h, i0, 1.0f / a.content_divisor, row_numbers, l);
   const WeightForm form = Form::weights(a.normalizer, h);
-  const bool stick = form == WeightForm::stick_breaking;
+  const bool stick = Form::kSticks && form == WeightForm::stick_breaking;
   copy_tile_by_rows<D, Block::kQueries>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
   device::copy_async_commit();
   marks.set_all(0, l.warp, l.lane);
@@ -139,9 +145,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   RowSearch search[kRows];
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    search[r] = RowSearch(a.normalizer, form, h, own.last(a, r), own.keys(a, r), a.T,
-                          selections + r * kThreads + thread,
-                          {lists + r * LogitList::kFloats + thread, l.lane});
+    search[r] = RowSearch(
+        a.normalizer, form, h, own.last(a, r), own.keys(a, r), a.T,
+        selections + r * kThreads + thread,
+        kLists ? LogitList{lists + r * LogitList::kFloats + thread, l.lane} : LogitList{});
   }
   bool warp_done = stick;
   while (!stick) {
@@ -149,7 +156,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::sync_warp();
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      if (l.pair == 0) numbers.set_line(own.rows[r] - i0, search[r].line());
+      if (l.pair == 0) numbers.set_line(own.rows[r] - i0, kLists ? search[r].line() : WeightLine{});
     }
     device::sync_warp();
     walk(false, [&](const StreamedTile& of) {
@@ -160,7 +167,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const bool of_row = search[r].template accumulate<kForm, false>(
+            const bool of_row = search[r].template accumulate<kForm, Form::kExact>(
                 [&](const auto& f) {
                   own.for_row(r, [&](int n, int e) { f(z[r / 2][n][e], j0 + l.column(n, e)); });
                 },
@@ -179,13 +186,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) {
         search[r].template join<4>();
-        if (!of_list || search[r].listed()) search[r].template advance<false>(turn, of_list);
-        if (turn == 1 && form == WeightForm::topk) search[r].begin_with_groups();
+        if (!of_list || search[r].listed()) search[r].template advance<Form::kExact>(turn, of_list);
+        if (kLists && turn == 1 && form == WeightForm::topk) search[r].begin_with_groups();
         listed = listed || search[r].listed();
         done = done && search[r].done();
       }
       warp_done = device::ballot(device::kWholeWarp, !done) == 0;
-      if (device::ballot(device::kWholeWarp, listed) == 0) break;
+      if (!kLists || device::ballot(device::kWholeWarp, listed) == 0) break;
       with_weight_form(form, [&]<WeightForm kForm>() {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
@@ -283,21 +290,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             float sum = 0;
             own.for_row(r, [&](int n, int e) {
               float& x = z[r / 2][n][e];
-              x = weights.template of<kForm>(x, alpha_less_one).p;
+              x = weights.template of<kForm, Form::kExact>(x, alpha_less_one).p;
               sum += x;
             });
             if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total(r) += sum;
           }
         });
       }
-      uint32_t p[M][kPart / 16][4], weighty = 0;
+      Operand<A, kColumns> p[M];
+      uint32_t weighty = 0;
       BAMTRAIN_UNROLL
       for (int m = 0; m < M; ++m) {
         as_operand(p[m], z[m]);
         uint32_t any = 0;
         BAMTRAIN_UNROLL
-        for (int s = 0; s < kPart / 16; ++s)
-          any |= p[m][s][0] | p[m][s][1] | p[m][s][2] | p[m][s][3];
+        for (const auto& x : p[m])
+          any |= bits_of(x[0]) | bits_of(x[1]) | bits_of(x[2]) | bits_of(x[3]);
         if (device::ballot(device::kWholeWarp, any != 0) != 0) weighty |= 1u << m;
       }
       if (weighty == 0) return;

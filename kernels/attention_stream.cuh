@@ -9,7 +9,7 @@ namespace bamtrain::kernels {
 /// Tiles that are in shared memory at a time: one is read while the next arrives, where both fit
 /// beside the others into 99 KiB.
 template <int D, class Form>
-constexpr int kStages = Form::kOnline || D <= 64 ? 2 : 1;
+constexpr int kStages = Form::kOnline || D * sizeof(typename Form::Element) <= 128 ? 2 : 1;
 
 /// A tile of keys that is in shared memory.
 struct StreamedTile {
@@ -20,8 +20,10 @@ struct StreamedTile {
 /// Block: a QueryRows. kDerivatives: fire has slices of psi_dc too.
 template <int D, class Form, class Block, bool kDerivatives = false>
 struct KeyStream {
+  using Element = typename Form::Element;
+  using Inputs = typename Form::Inputs;
   static constexpr int kKeys = Block::kKeys, kBuffers = kStages<D, Form>;
-  static constexpr uint32_t kBytes = kTileBytes<D, kKeys>;
+  static constexpr uint32_t kBytes = kTileBytes<D, kKeys, Element>;
   static constexpr int kSlicesFloats = 2 * Block::kSliceFloats;
 
   SharedAddress keys, values;  // kBuffers tiles each
@@ -31,7 +33,7 @@ struct KeyStream {
 
   /// Softmax's kernels spare registers, the others instructions.
   template <int kRows>
-  BAMTRAIN_DEVICE static void copy(SharedAddress to, const Rows<const bf16>& x, int b, int head,
+  BAMTRAIN_DEVICE static void copy(SharedAddress to, const Rows<const Element>& x, int b, int head,
                                    int t0, int T) {
     if constexpr (Form::kOnline) {
       copy_tile<D, kRows>(to, x, b, head, t0, T);
@@ -52,9 +54,8 @@ struct KeyStream {
   /// tiles of keys and ended() says no. All threads of the block call f. Values are there
   /// `with_values` alone.
   template <class Next, class F, class Ended>
-  BAMTRAIN_DEVICE void walk(const Block& own, const AttentionInputs<bf16>& a, int tile,
-                            bool with_values, const Next& next, const F& f,
-                            const Ended& ended) const {
+  BAMTRAIN_DEVICE void walk(const Block& own, const Inputs& a, int tile, bool with_values,
+                            const Next& next, const F& f, const Ended& ended) const {
     const int thread = static_cast<int>(device::thread_index().x);
     const auto inside = [&](int n) { return n >= own.first_tile && n <= own.last_tile; };
     const auto copy_keys = [&](int n, uint32_t buffer) {
@@ -125,14 +126,15 @@ struct KeyStream {
   /// f(z, j0, part) for each part of a tile that the warp sees, with line_of(r) of the logits of
   /// row r. `queries`: the block's. kMoves: as QueryRows::logits().
   template <bool kMoves = false, class LineOf, class F>
-  BAMTRAIN_DEVICE void with_logits(const Block& own, const AttentionInputs<bf16>& a,
-                                   SharedAddress queries, const StreamedTile& of, bool leftwards,
-                                   const LineOf& line_of, const Lane& l, const F& f) const {
+  BAMTRAIN_DEVICE void with_logits(const Block& own, const Inputs& a, SharedAddress queries,
+                                   const StreamedTile& of, bool leftwards, const LineOf& line_of,
+                                   const Lane& l, const F& f) const {
     for_parts<kKeys>(leftwards, [&](int part) {
       const int j0 = of.tile * kKeys + part * kPart;
       if (!own.warp_sees(j0, kPart)) return;
       GroupsOfLogits<Block::kGroups> z;
-      multiply_part<D>(z, queries, keys + buffer(of) * kBytes + part_bytes<D>(part), l);
+      multiply_part<D, Element>(z, queries,
+                                keys + buffer(of) * kBytes + part_bytes<D, Element>(part), l);
       own.template logits<kMoves>(z, line_of, a, own.slice_of(a, slice(of), part), j0, l);
       f(z, j0, part);
     });
@@ -141,25 +143,27 @@ struct KeyStream {
   template <int M>
   BAMTRAIN_DEVICE void multiply_values(GroupsOfLogits<M>& to, SharedAddress rows,
                                        const StreamedTile& of, int part, const Lane& l) const {
-    multiply_part<D>(to, rows, values + buffer(of) * kBytes + part_bytes<D>(part), l);
+    multiply_part<D, Element>(to, rows, values + buffer(of) * kBytes + part_bytes<D, Element>(part),
+                              l);
   }
   /// sum += x times the keys, or the values, of a part.
   template <int M>
   BAMTRAIN_DEVICE static void add_products(float (&sum)[M][D / 8][4],
-                                           const uint32_t (&x)[M][kPart / 16][4], SharedAddress of,
-                                           uint32_t buffer, int part, const Lane& l) {
-    multiply<D>(sum, x, of + buffer * kBytes + part_bytes<D>(part), l);
+                                           const Operand<Element, kColumns> (&x)[M],
+                                           SharedAddress of, uint32_t buffer, int part,
+                                           const Lane& l) {
+    multiply<D>(sum, x, of + buffer * kBytes + part_bytes<D, Element>(part), l);
   }
 };
 
-/// Row r's sums times `by`, as bf16.
-template <int D, class Block>
-BAMTRAIN_DEVICE void store_row(const Rows<bf16>& to, const Block& own, int r,
+/// Row r's sums times `by`.
+template <int D, class A, class Block>
+BAMTRAIN_DEVICE void store_row(const Rows<A>& to, const Block& own, int r,
                                const float (&sum)[D / 8][4], float by, const Lane& l) {
-  auto* row = reinterpret_cast<uint32_t*>(row_of(to, own.b, own.rows[r], own.h));
+  A* const row = row_of(to, own.b, own.rows[r], own.h);
   BAMTRAIN_UNROLL
   for (int n = 0; n < D / 8; ++n) {
-    row[4 * n + l.pair] = device::pack_bf16(sum[n][r % 2 * 2] * by, sum[n][r % 2 * 2 + 1] * by);
+    store_pair(row, n, l, sum[n][r % 2 * 2] * by, sum[n][r % 2 * 2 + 1] * by);
   }
 }
 

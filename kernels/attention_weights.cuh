@@ -22,6 +22,15 @@ BAMTRAIN_DEVICE float logarithm(float x) {
   return kExact ? logf(x) : device::log2_approx(x) * kLn2;
 }
 
+template <bool kExact>
+BAMTRAIN_DEVICE float exponential_2(float x) {
+  return kExact ? exp2f(x) : device::exp2_approx(x);
+}
+template <bool kExact>
+BAMTRAIN_DEVICE float logarithm_2(float x) {
+  return kExact ? log2f(x) : device::log2_approx(x);
+}
+
 /// log(1 + e^z) and the logistic function of z.
 struct Stick {
   float rest, share;  // -log(1 - share)
@@ -200,7 +209,7 @@ struct WeightLine {
   float slope = 1, offset = 0;
 };
 
-/// The same numbers as kernels in bf16 use them, which fold `line` into the product that gives a
+/// The same numbers as kernels on tiles use them, which fold `line` into the product that gives a
 /// logit. Rows with a logit that is not a number have weights that are: see nan_or().
 struct LineWeights {
   // softmax: p = 2^x. entmax: [x]_+ is the root of p with alpha 1.5, p with 2, the root of p /
@@ -242,13 +251,14 @@ struct LineWeights {
   }
 
   /// Of what `line` gives for a logit that drop_ties() does not drop.
-  template <WeightForm kForm>
+  template <WeightForm kForm, bool kExact>
   BAMTRAIN_DEVICE Weight of(float x, float a) const {
     if constexpr (kForm == WeightForm::softmax) {
-      const float p = device::exp2_approx(x);
+      const float p = exponential_2<kExact>(x);
       return {p, p};
     } else if constexpr (kForm == WeightForm::topk) {
-      const float e = device::exp2_approx(fmaf(kLog2e, x, offset)), p = x < threshold ? 0.0f : e;
+      const float e = exponential_2<kExact>(fmaf(kLog2e, x, offset));
+      const float p = x < threshold ? 0.0f : e;
       return {p, p};
     } else if constexpr (kForm == WeightForm::entmax_1_5) {
       const float root = fmaxf(x, 0.0f);
@@ -261,11 +271,11 @@ struct LineWeights {
       w.threshold = threshold;
       w.third = third;
       w.a = a;
-      return w.template of<kForm, false>(x, 0);
+      return w.template of<kForm, kExact>(x, 0);
     } else {
-      const float log_root = device::log2_approx(fmaxf(x, 0.0f)), power = 1.0f / a;
-      return {threshold * device::exp2_approx(power * log_root),
-              threshold * third * device::exp2_approx((power - 1.0f) * log_root)};
+      const float log_root = logarithm_2<kExact>(fmaxf(x, 0.0f)), power = 1.0f / a;
+      return {threshold * exponential_2<kExact>(power * log_root),
+              threshold * third * exponential_2<kExact>((power - 1.0f) * log_root)};
     }
   }
   /// topk: whether of a row that sees keys up to i some from j on with the threshold itself have no

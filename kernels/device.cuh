@@ -98,6 +98,12 @@ BAMTRAIN_DEVICE SharedAddress shared_address(const void* shared) {
   return static_cast<SharedAddress>(__cvta_generic_to_shared(shared));
 }
 
+/// T (8 or 16 bytes, aligned to as many) in shared memory.
+template <class T>
+BAMTRAIN_DEVICE T load_shared(SharedAddress at) {
+  return *static_cast<const T*>(__cvta_shared_to_generic(at));
+}
+
 /// N 8 x 8 matrices of 16-bit elements, N = 1, 2 or 4: lane 8 m + r gives the address (16-byte
 /// aligned) of row r of matrix m. r[m] of lane l holds elements (l / 4, 2 (l % 4)) and
 /// (l / 4, 2 (l % 4) + 1), the first in the low half.
@@ -257,6 +263,10 @@ BAMTRAIN_DEVICE uint32_t ballot(uint32_t mask, bool predicate, BAMTRAIN_HERE) {
 
 BAMTRAIN_DEVICE SharedAddress shared_address(const void* shared, BAMTRAIN_HERE) {
   return engine::shared_address(shared, at);
+}
+template <class T>
+BAMTRAIN_DEVICE T load_shared(SharedAddress address, BAMTRAIN_HERE) {
+  return *static_cast<const T*>(engine::shared_pointer(address, sizeof(T), at));
 }
 template <int N>
 BAMTRAIN_DEVICE void ldmatrix(uint32_t (&r)[N], SharedAddress row, BAMTRAIN_HERE) {

@@ -177,14 +177,18 @@ def fire_totals(rows):
     return 4 * (66 * 32 + 3 * rows)  # FireTotals
 
 
+def keys_shared(D, Q, bias):
+    """K and V, two stages of Q and dO; rows, slice, db."""
+    biases = 128 + (64 * (Q + 3) if bias == "table" else 0)
+    return (2 * tile_bytes(D, 64) + 4 * tile_bytes(D, Q) + Q * (32 + 16) +
+            (4 * biases if bias in ("table", "fire") else 0))
+
+
 def softmax_shared(name, D, bias):
     """Of the kernels of softmax."""
-    rows, tile = query_tile(D), tile_bytes(D, 64)
-    Q = 16 if D > 96 else 32  # kBackwardQueries
-    if name == "attention_backward_keys":  # K and V, two stages of Q and dO; rows, slice, db
-        biases = 128 + (64 * (Q + 3) if bias == "table" else 0)
-        return (2 * tile + 4 * tile_bytes(D, Q) + Q * (32 + 16) +
-                (4 * biases if bias in ("table", "fire") else 0))
+    rows = query_tile(D)
+    if name == "attention_backward_keys":
+        return keys_shared(D, 16 if D > 96 else 32, bias)
     keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kQueriesKeys
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kSlicesFloats
     formula = bias in FORMULAS.values()
@@ -198,8 +202,10 @@ def softmax_shared(name, D, bias):
     return 2 * tile_bytes(D, rows) + shared
 
 
-def any_shared(name, D, formed, fire):
-    """Of the kernels of every normalizer."""
+def any_shared(name, D, formed, fire, fp32):
+    """Of the kernels of every normalizer. A tile of D floats is as large as one of 2 D numbers in bf16."""
+    Q = 16 if D > 96 else 32  # kBackwardQueries
+    D *= 1 + fp32
     rows, tile = query_tile(D), tile_bytes(D, 64)
     stages, groups = 1 if D > 64 else 2, rows // 64  # kStages, kRowTiles
     slice_bytes, numbers = 4 * (rows + 64), 4 * (1 + 5) * rows  # kSliceFloats; n_i, NumbersOfRows
@@ -210,8 +216,8 @@ def any_shared(name, D, formed, fire):
     if name == "attention_backward_queries":  # Q and dO, K and V; sums of threads; psi_dc
         return (2 * tile_bytes(D, rows) + 2 * stages * tile + 2 * slice_bytes + numbers -
                 4 * rows * formed + 4 * 4 * groups * 128 + (2 * slice_bytes + fire_totals(rows) if fire else 0))
-    if name == "attention_backward_keys":
-        return softmax_shared(name, D, "table") + 32 * (16 if D > 96 else 32)  # MoreQueryNumbers
+    if name == "attention_backward_keys":  # MoreQueryNumbers
+        return keys_shared(D, Q, "table") + 32 * Q
     # K and V, Q and dO; weights and dz, db of a part; slice, n_i
     return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * 64 * 33 + 4 * (128 + 64)
 
@@ -263,7 +269,7 @@ def dynamic_shared(instance):
     D, form = int(args[0]), args[1:]
     if form and not form[0].startswith("Any"):
         return softmax_shared(name, D, form[0])
-    return any_shared(name, D, "AnyFormed" in form, "fire" in form)
+    return any_shared(name, D, "AnyFormed" in form, "fire" in form, "AnyFormFp32" in form)
 
 
 def resident(instance, use, arch):

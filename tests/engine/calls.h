@@ -66,6 +66,7 @@ void* dynamic_shared();
 void* static_shared(const void* key, size_t bytes, size_t alignment, Place at);
 uint32_t shared_address(const void* shared, Place at);
 
+const void* shared_pointer(uint32_t address, size_t bytes, Place at);
 void ldmatrix(uint32_t* r, int matrices, bool transposed, uint32_t row, Place at);
 void mma_m16n8k16(float* d, const uint32_t* a, uint32_t b0, uint32_t b1, Place at);
 

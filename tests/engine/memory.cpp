@@ -126,6 +126,11 @@ char* shared_bytes(uint32_t address, size_t n, const Thread& thread, Place at, c
   return machine.arena + (address - kSharedBase);
 }
 
+const void* shared_pointer(uint32_t address, size_t bytes, Place at) {
+  const EngineScope inside;
+  return shared_bytes(address, bytes, self(), at, "a load");
+}
+
 // Global memory ---------------------------------------------------------------------------------
 
 void* global_allocate(size_t bytes, GlobalFill fill) {

@@ -111,7 +111,7 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
   REQUIRE(kernels::attention_forward(arrays.forward(), nullptr).ok());
   REQUIRE(kernels::attention_backward(g, nullptr).ok());
   const Results four = arrays.results();
-  kernels::BackwardSaved saved = {};
+  kernels::BackwardSaved<DeviceBf16> saved = {};
   saved.dout = g.dout;
   saved.rows = g.saved;
   saved.centre = g.row_product;
@@ -189,9 +189,9 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   content.table = nullptr;
   content.relative = {arrays.forward().in.table, nullptr, nullptr};
   content.T = (1 << 24) - kernels::kTile;
-  CHECK(kernels::bf16_refusal(content) == nullptr);
+  CHECK(kernels::tiles_refusal(content) == nullptr);
   ++content.T;
-  CHECK(kernels::bf16_refusal(content) != nullptr);
+  CHECK(kernels::tiles_refusal(content) != nullptr);
   const auto backward = [&](auto&& change) {
     kernels::AttentionBackward<DeviceBf16> g = arrays.backward();
     change(g);

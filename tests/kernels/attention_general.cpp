@@ -70,6 +70,26 @@ void compare_general(const AttentionCase& c, int D, const AttentionForm& form) {
   compare_general(c, D, form, attention_values<DeviceBf16>(c, D));
 }
 
+/// On tiles of fp32: where the kernels' z is that of plain loops but for roundings.
+void compare_fp32(const AttentionCase& c, int D, const AttentionForm& form) {
+  INFO(text_of(c, D, form));
+  const AttentionValues x = attention_values<float>(c, D);
+  REQUIRE(!kernels::attention_is_plain(AttentionArrays<float>(c, D, x, form).forward().in));
+  const Results truth = attention_truth(c, D, x, form);
+  const Results found = attention_on_engine<float>(Kernels::general, c, D, x, form);
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [name, t] : truth) {
+    INFO(name);
+    CHECK(relative_error(found.at(name), t) < plain_tolerance(form));
+  }
+}
+/// What has tiles in fp32.
+bool has_fp32_tiles(const AttentionForm& form) {
+  return form.normalizer.kind != NormalizerKind::stick_breaking &&
+         form.bias != BiasForm::relative && form.bias != BiasForm::contextual;
+}
+constexpr int kFp32Dims[] = {16, 32, 48, 64};
+
 /// Calls f(form, number) for logit forms with each normalizer that takes them; one in four without
 /// the long tests. Named forms come first, so that their cases do not change.
 template <class F>
@@ -147,12 +167,34 @@ TEST_CASE("plain attention kernels agree with the reference, with every normaliz
   });
 }
 
+TEST_CASE("attention kernels of fp32 agree with the reference, with every normalizer and form") {
+  for_forms([](const AttentionForm& form, size_t n) {
+    if (!has_fp32_tiles(form)) return;
+    compare_fp32(kAttentionCases[n % kAttentionCases.size()], n % 2 == 0 ? 16 : 64, form);
+  });
+  for (const int D : kFp32Dims) {
+    for (const AttentionCase& c : kAttentionCases) compare_fp32(c, D, table_with({}));
+    compare_fp32({2, 200, 2, 1, true, 90, false}, D, table_with(entmax(1.5)));
+  }
+}
+
+TEST_CASE("attention kernels of fp32 give the same bits in every order of threads and blocks") {
+  for (const NormalizerForm& normalizer : {NormalizerForm(), entmax(1.3, true), topk(7)}) {
+    check_every_schedule<float>(Kernels::general, {2, 130, 2, 1, true}, 16, table_with(normalizer));
+  }
+}
+
 TEST_CASE("general attention kernels fit the memory of an sm_86 block") {
   const engine::Options before = engine::options();
   engine::options().shared_capacity = 99 * 1024;
   for (int D : kernels::kHeadDims) {
     for (BiasForm bias : {BiasForm::table, BiasForm::fire}) {
       compare_general({1, 70, 1, 1}, D, {bias, true, false, 0, entmax(1.5), false});
+    }
+  }
+  for (int D : kFp32Dims) {
+    for (BiasForm bias : {BiasForm::table, BiasForm::fire}) {
+      compare_fp32({1, 70, 1, 1}, D, {bias, true, false, 0, entmax(1.5), false});
     }
   }
   engine::options() = before;

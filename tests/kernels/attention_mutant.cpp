@@ -103,3 +103,22 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
   const Results found = attention_on_engine<DeviceBf16>(Kernels::general, whole, 16, equal, form);
   CHECK(relative_error(found.at("out"), truth.at("out")) < 2 * kRoundoff<DeviceBf16>);
 }
+
+TEST_CASE("attention kernels of fp32 of one head dimension agree with the reference") {
+  const AttentionCase window = {1, 161, 2, 1, true, 33}, whole = {2, 130, 2, 1};
+  for (const NormalizerForm& normalizer : {NormalizerForm(), entmax(1.3, true), topk(7)}) {
+    for (const AttentionCase& c : {window, whole}) {
+      const AttentionForm form = {BiasForm::table, true, true, 0, normalizer, false};
+      INFO(text_of(c, 16, form));
+      const AttentionValues x = attention_values<float>(c, 16);
+      const Results truth = attention_truth(c, 16, x, form);
+      for (const auto& [name, found] :
+           attention_on_engine<float>(Kernels::general, c, 16, x, form)) {
+        INFO(name);
+        // An error in a root of entmax is 1 / (alpha - 1) times as large in its weight, twice in
+        // dz.
+        CHECK(relative_error(found, truth.at(name)) < 1.2e-5);
+      }
+    }
+  }
+}

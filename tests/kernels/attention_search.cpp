@@ -40,7 +40,7 @@ void search_row(Sums& to, const std::vector<float>& z, float alpha) {
   const WeightLine line = weights.line(LineWeights::takes_logits(kForm, alpha - 1));
   double sum = 0;
   for (float x : z) {
-    sum += weights.of<kForm>(fmaf(line.slope, x, line.offset), alpha - 1).p;
+    sum += weights.of<kForm, false>(fmaf(line.slope, x, line.offset), alpha - 1).p;
   }
   if (std::abs(sum - 1) > std::abs(to.worst)) to.worst = sum - 1;
   to.passes += passes;

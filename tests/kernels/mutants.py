@@ -51,6 +51,14 @@ MUTATIONS = {
         "attention_rows.cuh", "rows[r] - i0 - key + kKeys - 1;", "rows[r] - i0 - key + kKeys;"),
     "operand_index": (
         "attention.cuh", "chunk = 2 * step + l.lane / 8 % 2", "chunk = 2 * step + l.lane / 16 % 2"),
+    "fp32_weights_of_another_lane": (
+        "attention.cuh", "l.lane - l.pair + j / 2", "l.lane - l.pair + j % 4"),
+    "fp32_rows_of_the_first_half": (
+        "attention.cuh", "static_cast<uint32_t>(l.row + r % 2 * 8) * kRow",
+        "static_cast<uint32_t>(l.row) * kRow"),
+    "fp32_pairs_of_another_lane": (
+        "attention.cuh", "reinterpret_cast<const TwoFloats*>(row)[4 * n + l.pair]",
+        "reinterpret_cast<const TwoFloats*>(row)[4 * n + 3 - l.pair]"),
     "accumulator_not_rescaled": (
         "attention_forward.cuh", "sum_out[r / 2][n][r % 2 * 2 + 1] *= keep;", ""),
     "shuffle_mask": (
@@ -71,7 +79,7 @@ MUTATIONS = {
         "return derivatives;"),
     "keys_no_barrier_before_diagonals": (
         "attention_backward_keys.cuh",
-        "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);\n        device::barrier();",
+        "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q, A>, l);\n        device::barrier();",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);"),
     "scale_forgotten_in_dq": (
         "attention_backward_queries.cuh", "of_row, own.factor[r], l);", "of_row, root, l);"),

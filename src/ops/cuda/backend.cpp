@@ -333,17 +333,18 @@ class CudaBackend final : public Backend {
         f.saved = last_queries_.saved(a);
       }
       // Plain loops do not report zero blocks.
-      bool plain = true;
-      if constexpr (!std::is_same_v<A, float>) plain = kernels::attention_is_plain(f.in);
-      if (plain && saved.live) cuda::fill_ones(saved.live.data, saved.live.bytes(), stream());
-      if constexpr (std::is_same_v<A, float>) {
-        check(kernels::attention_reference_forward(f, stream()), "attention_forward");
-      } else {
-        check(kernels::decodes(f.in)
-                  ? kernels::attention_decode(f, scratch_to_decode(f.in), stream())
-                  : kernels::attention_forward(f, stream(), general_),
-              "attention_forward");
+      if (saved.live && kernels::attention_is_plain(f.in)) {
+        cuda::fill_ones(saved.live.data, saved.live.bytes(), stream());
       }
+      bool decodes = false;
+      if constexpr (std::is_same_v<A, device::bf16>) {
+        decodes = kernels::decodes(f.in);
+        if (decodes) {
+          check(kernels::attention_decode(f, scratch_to_decode(f.in), stream()),
+                "attention_forward");
+        }
+      }
+      if (!decodes) check(kernels::attention_forward(f, stream(), general_), "attention_forward");
       if (a.past() > 0 && saved.level) last_queries_.collect(saved.level, a, stream());
     });
   }
@@ -378,11 +379,7 @@ class CudaBackend final : public Backend {
       k.row_product = scratch(products + partial + carries);
       k.partial = k.row_product + products;
       k.carries = k.partial + partial;
-      if constexpr (std::is_same_v<A, float>) {
-        check(kernels::attention_reference_backward(k, stream()), "attention_backward");
-      } else {
-        check(kernels::attention_backward(k, stream(), general_), "attention_backward");
-      }
+      check(kernels::attention_backward(k, stream(), general_), "attention_backward");
     });
   }
 
