@@ -74,8 +74,8 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers<Q>& x, int at, MoreQueryNumbers& mo
     if (saved.rows.threshold != nullptr) weights.threshold = saved.rows.threshold[row];
     weights.a = Form::alpha_less_one(a.normalizer, h);
   }
-  const LineWeights of_row(form, weights);
-  const WeightLine line = of_row.line(LineWeights::takes_logits(form, weights.a));
+  const LineWeights of_row(form, weights, Form::kExact);
+  const WeightLine line = of_row.line(LineWeights::takes_logits(form, weights.a, Form::kExact));
   if (!Form::kOnline) x.by[at] = root * t * line.slope;
   x.offset[at] = line.offset;
   x.centre[at] = saved.centre[row];
@@ -310,7 +310,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, Form>)
               const float centre = numbers.centre[query];
               LineWeights weights;
               float of_weights = 1;
-              if (kForm == WeightForm::topk || kForm == WeightForm::entmax) {
+              if (Form::kExact || kForm == WeightForm::topk || kForm == WeightForm::entmax) {
                 weights = more_numbers[query].weights;
                 of_weights = more_numbers[query].of_weights;
               }

@@ -135,7 +135,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
     return Floats::kRowsInRegisters ? centre[r] : numbers.centre(own.rows[r] - i0);
   };
   const float alpha_less_one = Form::alpha_less_one(a.normalizer, h);
-  const bool takes_logits = LineWeights::takes_logits(form, alpha_less_one);
+  const bool takes_logits = LineWeights::takes_logits(form, alpha_less_one, Form::kExact);
   const auto line_of = [&](int r) {
     if (Floats::kRowsInRegisters) return WeightLine{kLog2e, offset[r]};
     // With fire this would spill registers.
@@ -167,12 +167,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, Form>)
     product += device::shuffle_xor(device::kWholeWarp, product, 1);
     product += device::shuffle_xor(device::kWholeWarp, product, 2);
     if constexpr (Floats::kRowsInRegisters) {
-      offset[r] = LineWeights(form, weights).offset;
+      offset[r] = LineWeights(form, weights, Form::kExact).offset;
       centre[r] = product;
     }
     if (l.pair != 0) continue;
     if constexpr (!Floats::kRowsInRegisters) {
-      numbers.set(own.rows[r] - i0, stick ? LineWeights() : LineWeights(form, weights), product);
+      numbers.set(own.rows[r] - i0,
+                  stick ? LineWeights() : LineWeights(form, weights, Form::kExact), product);
     }
     if (stick || !own.inside(r)) continue;
     if (!Form::kOnline) saved.third[own.of_row(a, r)] = weights.third;

@@ -207,7 +207,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   }
 
   const float alpha_less_one = search[0].weights().a;
-  takes_logits = LineWeights::takes_logits(form, alpha_less_one);
+  takes_logits = LineWeights::takes_logits(form, alpha_less_one, Form::kExact);
   bool seeks_smallest = false;  // of the logits that topk keeps
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
@@ -218,7 +218,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       continue;
     }
     const RowWeights weights = search[r].weights();
-    numbers.set(own.rows[r] - i0, LineWeights(form, weights), 0.0f);
+    numbers.set(own.rows[r] - i0, LineWeights(form, weights, Form::kExact), 0.0f);
     if (!own.inside(r)) continue;
     saved.level[own.of_row(a, r)] = weights.level;
     if (saved.threshold != nullptr) {

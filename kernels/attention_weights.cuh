@@ -22,15 +22,6 @@ BAMTRAIN_DEVICE float logarithm(float x) {
   return kExact ? logf(x) : device::log2_approx(x) * kLn2;
 }
 
-template <bool kExact>
-BAMTRAIN_DEVICE float exponential_2(float x) {
-  return kExact ? exp2f(x) : device::exp2_approx(x);
-}
-template <bool kExact>
-BAMTRAIN_DEVICE float logarithm_2(float x) {
-  return kExact ? log2f(x) : device::log2_approx(x);
-}
-
 /// log(1 + e^z) and the logistic function of z.
 struct Stick {
   float rest, share;  // -log(1 - share)
@@ -210,7 +201,8 @@ struct WeightLine {
 };
 
 /// The same numbers as kernels on tiles use them, which fold `line` into the product that gives a
-/// logit. Rows with a logit that is not a number have weights that are: see nan_or().
+/// logit; kExact: but take logits as they are, whose differences from the level lose nothing. Rows
+/// with a logit that is not a number have weights that are: see nan_or().
 struct LineWeights {
   // softmax: p = 2^x. entmax: [x]_+ is the root of p with alpha 1.5, p with 2, the root of p /
   // threshold with another up to 2. topk, which compares logits, and entmax with alpha > 2, where
@@ -219,8 +211,12 @@ struct LineWeights {
   float threshold = 0, third = 1;  // as in RowWeights
 
   LineWeights() = default;
-  BAMTRAIN_DEVICE LineWeights(WeightForm form, const RowWeights& w)
+  BAMTRAIN_DEVICE LineWeights(WeightForm form, const RowWeights& w, bool exact)
       : threshold(w.threshold), third(w.third) {
+    if (exact) {
+      offset = w.level;
+      return;
+    }
     switch (form) {
       case WeightForm::softmax:
         slope = kLog2e;
@@ -236,15 +232,15 @@ struct LineWeights {
         offset = third - w.level;
         break;
       case WeightForm::entmax:
-        slope = takes_logits(form, w.a) ? 1.0f : w.a * third;
-        offset = takes_logits(form, w.a) ? w.level : fmaf(-slope, w.level, 1.0f);
+        slope = takes_logits(form, w.a, false) ? 1.0f : w.a * third;
+        offset = takes_logits(form, w.a, false) ? w.level : fmaf(-slope, w.level, 1.0f);
         break;
       case WeightForm::stick_breaking:
         break;
     }
   }
-  BAMTRAIN_DEVICE static bool takes_logits(WeightForm form, float a) {
-    return form == WeightForm::topk || (form == WeightForm::entmax && a > 1);
+  BAMTRAIN_DEVICE static bool takes_logits(WeightForm form, float a, bool exact) {
+    return exact || form == WeightForm::topk || (form == WeightForm::entmax && a > 1);
   }
   BAMTRAIN_DEVICE WeightLine line(bool takes_logits) const {
     return {slope, takes_logits ? 0.0f : offset};
@@ -253,29 +249,25 @@ struct LineWeights {
   /// Of what `line` gives for a logit that drop_ties() does not drop.
   template <WeightForm kForm, bool kExact>
   BAMTRAIN_DEVICE Weight of(float x, float a) const {
-    if constexpr (kForm == WeightForm::softmax) {
-      const float p = exponential_2<kExact>(x);
+    if constexpr (kExact) {
+      return row_weights(a).template of<kForm, true>(x, 0);
+    } else if constexpr (kForm == WeightForm::softmax) {
+      const float p = device::exp2_approx(x);
       return {p, p};
     } else if constexpr (kForm == WeightForm::topk) {
-      const float e = exponential_2<kExact>(fmaf(kLog2e, x, offset));
-      const float p = x < threshold ? 0.0f : e;
+      const float e = device::exp2_approx(fmaf(kLog2e, x, offset)), p = x < threshold ? 0.0f : e;
       return {p, p};
     } else if constexpr (kForm == WeightForm::entmax_1_5) {
       const float root = fmaxf(x, 0.0f);
       return {root * root, root};
     } else if constexpr (kForm == WeightForm::entmax_2) {
       return {fmaxf(x, 0.0f), x > 0 ? 1.0f : 0.0f};
-    } else if (takes_logits(kForm, a)) {
-      RowWeights w;
-      w.level = offset;
-      w.threshold = threshold;
-      w.third = third;
-      w.a = a;
-      return w.template of<kForm, kExact>(x, 0);
+    } else if (takes_logits(kForm, a, false)) {
+      return row_weights(a).template of<kForm, false>(x, 0);
     } else {
-      const float log_root = logarithm_2<kExact>(fmaxf(x, 0.0f)), power = 1.0f / a;
-      return {threshold * exponential_2<kExact>(power * log_root),
-              threshold * third * exponential_2<kExact>((power - 1.0f) * log_root)};
+      const float log_root = device::log2_approx(fmaxf(x, 0.0f)), power = 1.0f / a;
+      return {threshold * device::exp2_approx(power * log_root),
+              threshold * third * device::exp2_approx((power - 1.0f) * log_root)};
     }
   }
   /// topk: whether of a row that sees keys up to i some from j on with the threshold itself have no
@@ -290,6 +282,17 @@ struct LineWeights {
   }
   /// x, or NaN in a row with a logit that is not a number.
   BAMTRAIN_DEVICE float nan_or(float x) const { return offset != offset ? offset : x; }
+
+ private:
+  /// Where logits are taken as they are and the offset is the level.
+  BAMTRAIN_DEVICE RowWeights row_weights(float a) const {
+    RowWeights w;
+    w.level = offset;
+    w.threshold = threshold;
+    w.third = third;
+    w.a = a;
+    return w;
+  }
 };
 
 /// Sums over a row from which D and the gradient of alpha follow.

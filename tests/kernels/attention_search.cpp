@@ -36,8 +36,8 @@ void search_row(Sums& to, const std::vector<float>& z, float alpha) {
     search.accumulate<kForm, false>(for_logits, passes + 1);
     search.advance<false>(passes + 1);
   }
-  const LineWeights weights(kForm, search.weights());
-  const WeightLine line = weights.line(LineWeights::takes_logits(kForm, alpha - 1));
+  const LineWeights weights(kForm, search.weights(), false);
+  const WeightLine line = weights.line(LineWeights::takes_logits(kForm, alpha - 1, false));
   double sum = 0;
   for (float x : z) {
     sum += weights.of<kForm, false>(fmaf(line.slope, x, line.offset), alpha - 1).p;

@@ -80,7 +80,7 @@ MUTATIONS = {
     "keys_no_barrier_before_diagonals": (
         "attention_backward_keys.cuh",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q, A>, l);\n        device::barrier();",
-        "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);"),
+        "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q, A>, l);"),
     "scale_forgotten_in_dq": (
         "attention_backward_queries.cuh", "of_row, own.factor[r], l);", "of_row, root, l);"),
     "scale_forgotten_in_dk": (
