@@ -119,11 +119,12 @@ LaunchStatus attention_backward_of(const AttentionBackward<A>& g, bool any, Stre
   });
 }
 
+static_assert(has_tiles<float>(BAMTRAIN_HEAD_DIM) == (BAMTRAIN_HEAD_DIM <= 64));
 template LaunchStatus attention_forward_of<BAMTRAIN_HEAD_DIM>(const AttentionForward<bf16>&, bool,
                                                               Stream);
 template LaunchStatus attention_backward_of<BAMTRAIN_HEAD_DIM>(const AttentionBackward<bf16>&, bool,
                                                                Stream);
-#if BAMTRAIN_HEAD_DIM <= 64  // has_tiles<float>()
+#if BAMTRAIN_HEAD_DIM <= 64
 template LaunchStatus attention_forward_of<BAMTRAIN_HEAD_DIM>(const AttentionForward<float>&, bool,
                                                               Stream);
 template LaunchStatus attention_backward_of<BAMTRAIN_HEAD_DIM>(const AttentionBackward<float>&,

@@ -27,9 +27,9 @@ constexpr bool has_head_dim(int D) {
 
 constexpr int kLongest = 1 << 30;  // positions of a sequence
 
-/// A (B, T, heads, D) tensor: strides in elements, the innermost dimension contiguous. In bf16 the
-/// strides are multiples of 8 and the data is aligned to 16 bytes. q, k and v may lie in one fused
-/// tensor, and their gradients in another.
+/// A (B, T, heads, D) tensor: strides in elements, the innermost dimension contiguous. On
+/// tiles strides are multiples of 16 bytes and the data is aligned to as many. q, k and v may lie
+/// in one fused tensor, and their gradients in another.
 template <class Element>
 struct Rows {
   Element* data = nullptr;
@@ -136,8 +136,8 @@ constexpr bool has_tiles(int D) {
 }
 
 /// Whether attention takes plain loops (attention_reference.h): where it is not causal, with fire
-/// or a bias that reads queries and keys; in fp32 with any such bias, stick-breaking and without
-/// tiles.
+/// or a bias that reads queries and keys; in fp32, causal or not, with a bias that reads them, with
+/// stick-breaking, and without tiles.
 template <class A>
 bool attention_is_plain(const AttentionInputs<A>& a) {
   if (!a.causal && (reads_content(a) || a.fire.psi != nullptr)) return true;
@@ -147,9 +147,9 @@ bool attention_is_plain(const AttentionInputs<A>& a) {
 
 /// Enqueues the forward pass: one kernel; of a bias that reads queries and keys, or mixed heads,
 /// some more for each part (attention_content.h). Softmax has kernels of its own in bf16 where it
-/// is causal, unless `any`; they leave `live` as it is, and so do plain loops. Refuses a D that is
-/// not one of kHeadDims, sizes that are not positive or past a grid's limits, and strides or
-/// addresses that 16-byte accesses do not take.
+/// is causal, unless `any`; they leave `live` as it is, and so do plain loops. Refuses in bf16
+/// a D that is not one of kHeadDims, else one that plain loops do not take, sizes that are not
+/// positive or past a grid's limits, and strides or addresses that 16-byte accesses do not take.
 template <class A>
 device::LaunchStatus attention_forward(const AttentionForward<A>& f, device::Stream stream,
                                        bool any = false);

@@ -85,7 +85,7 @@ bool takes_vectors(const Rows<Element>& x) {
          x.head % kOfVector == 0;
 }
 inline constexpr const char* kNoVectors =
-    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of that";
+    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of 16 bytes";
 
 /// What the kernels on tiles ask beyond that.
 template <class A>

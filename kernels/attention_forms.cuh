@@ -24,12 +24,12 @@ template <class A>
 struct AnyFormOf {
   using Element = A;
   using Inputs = AttentionInputs<A>;
-  static constexpr bool kExact = std::is_same_v<A, float>;
+  static constexpr bool kExact = std::is_same_v<A, float>;  // exponentials of the library, no line
   /// Softmax: rows are summed up while keys stream by, and every tile has weight.
   static constexpr bool kOnline = false;
-  static constexpr bool kCausal = false;  // a.causal says
-  static constexpr bool kFormed = false;  // biases were formed before
-  static constexpr bool kSticks = !kExact;
+  static constexpr bool kCausal = false;    // a.causal says
+  static constexpr bool kFormed = false;    // biases were formed before
+  static constexpr bool kSticks = !kExact;  // there may be stick-breaking
   static constexpr bool kTable = true, kFormula = true, kFire = true;  // there may be
   static constexpr bool kUnscaled = false, kUnscaledBias = false;      // t = 1, u = 1
 
