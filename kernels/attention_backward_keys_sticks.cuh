@@ -232,13 +232,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     for (int r = 0; r < 2; ++r) {
       const int j = j0 + l.warp * kWarpRows + l.row + 8 * r;
       if (j >= a.T) continue;
-      auto* to_k = reinterpret_cast<uint32_t*>(row_of(dk, b, j, kh) + column0);
-      auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh) + column0);
+      bf16* const to_k = row_of(dk, b, j, kh) + column0;
+      bf16* const to_v = row_of(dv, b, j, kh) + column0;
       BAMTRAIN_UNROLL
       for (int n = 0; n < kOwnColumns<D> / 8; ++n) {
         if (8 * n < kBoth && column0 > 0) continue;
-        to_k[4 * n + l.pair] = device::pack_bf16(sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
-        to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
+        store_pair(to_k, n, l, sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
+        store_pair(to_v, n, l, sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
       }
     }
   }

@@ -220,10 +220,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
   for (int r = 0; r < 2; ++r) {
     const int i = own0 + l.row + 8 * r;
     if (i >= own.end) continue;
-    auto* to = reinterpret_cast<uint32_t*>(row_of(g.dq, own.b, i, own.h));
+    bf16* const to = row_of(g.dq, own.b, i, own.h);
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] = device::pack_bf16(sum[0][n][2 * r], sum[0][n][2 * r + 1]);
+      store_pair(to, n, l, sum[0][n][2 * r], sum[0][n][2 * r + 1]);
     }
   }
 }
@@ -344,12 +344,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_keys(ContentGradient
         sum_k[0][n][2 * r + 1] += db * a.relative.u[h * D + l.column(n, 1)];
       }
     }
-    auto* to_k = reinterpret_cast<uint32_t*>(row_of(g.dk, b, j, kh));
-    auto* to_v = reinterpret_cast<uint32_t*>(row_of(g.dv, b, j, kh));
+    bf16* const to_k = row_of(g.dk, b, j, kh);
+    bf16* const to_v = row_of(g.dv, b, j, kh);
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
-      to_k[4 * n + l.pair] = device::pack_bf16(sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
-      to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
+      store_pair(to_k, n, l, sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
+      store_pair(to_v, n, l, sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
     }
   }
 }
