@@ -11,8 +11,8 @@ DUE = 2 * tiny_run.EVERY  # steps at which all is due, and that every part may e
 
 class Processes(Attack):
     name = "processes"
-    settings = {"1-2-4-1": (1, 20), "1-2-4-8-1": (0, 20), "8-4-2-1": (0, 20), "2-8-1-4": (0, 20),
-                "4-1-8-2-8": (0, 20)}
+    settings = {"1-2-3-1": (1, 20), "1-2-4-8-1": (0, 20), "8-3-6-1": (0, 20), "2-8-1-5": (0, 20),
+                "4-1-7-2-8": (0, 20)}
     notices = ("other_bits", "lost_line", "wrong_code")
 
     def prepare(self):

@@ -88,10 +88,10 @@ std::vector<Key> training_keys() {
       required(key("train.micro_batch", "sequences in one forward and backward pass",
                    integer_value(1, 1 << 20), FIELD(train.micro_batch))),
       key("train.lanes",
-          "gradient accumulation groups, a power of two that divides the micro-batches of a step. "
-          "Every number of processes that divides it gives bitwise identical results; 0: the "
-          "largest up to 8",
-          integer_value(0, 1 << 16), FIELD(train.lanes)),
+          "gradient accumulation groups, a divisor of the micro-batches of a step. "
+          "Every number of processes up to it gives bitwise identical results; 0: the largest "
+          "power of two up to 8",
+          integer_value(0, kMaxGroups), FIELD(train.lanes)),
       choice<Reduction>(
           "train.reduction",
           "gradient all-reduce; tree: bitwise identical on any number of processes; library: MPI's "

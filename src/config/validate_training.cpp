@@ -1,4 +1,3 @@
-#include <bit>
 
 #include "config/config_checks.h"
 #include "config/keys.h"
@@ -91,17 +90,17 @@ class TrainingChecks : ConfigChecks {
                  ", or change train.micro_batch");
     }
     const int64_t micro_batches = t.tokens_per_step / tokens;
-    const bool power = t.lanes == 0 || std::has_single_bit(static_cast<uint64_t>(t.lanes));
-    if (!power || (t.lanes != 0 && micro_batches % t.lanes != 0)) {
-      const int64_t most = micro_batches & -micro_batches;
-      refuse("train.lanes",
-             "a power of two that divides the " + text(micro_batches) +
-                 " micro-batches of a step (train.tokens_per_step / (train.micro_batch * "
-                 "data.sequence_length))",
-             text(t.lanes),
-             "use " + (most > 1 ? "a power of two up to " + text(most) : "1") +
-                 ", or 0 for the largest up to 8");
-    }
+    if (t.lanes == 0 || micro_batches % t.lanes == 0) return;
+    int64_t below = t.lanes, above = t.lanes;
+    while (micro_batches % below != 0) --below;
+    while (above <= kMaxGroups && micro_batches % above != 0) ++above;
+    refuse("train.lanes",
+           "a divisor of the " + text(micro_batches) +
+               " micro-batches of a step (train.tokens_per_step / (train.micro_batch * "
+               "data.sequence_length))",
+           text(t.lanes),
+           "use " + text(below) + (above <= kMaxGroups ? " or " + text(above) : "") +
+               ", or 0 for a power of two up to 8");
   }
 
   void checkpoints() const {

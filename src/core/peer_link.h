@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -11,6 +13,7 @@ namespace bamtrain {
 /// The processes of a run, seen from one of them.
 struct Peers {
   int rank = 0, size = 1;
+  std::vector<int> partners;  // ranks that messages are exchanged with
   /// Copies `bytes` bytes from rank `root` to all others. Collective.
   std::function<void(void* data, int64_t bytes, int root)> broadcast;
   /// Runs `f`, which must not wait for other ranks. If it fails on any rank, no rank continues.
@@ -18,12 +21,19 @@ struct Peers {
   std::function<void(const std::function<void()>& f)> run_on_all_ranks;
 };
 
+/// Sends `out` to `peer` and receives `in` from it. An empty tensor sends no message. Tensors are
+/// contiguous.
+struct PeerMessage {
+  int peer = 0;
+  Tensor out, in;
+};
+
 /// Messages between one process and the others, and additions, in memory that the link can access.
 /// Everything happens in call order, possibly after the calls return. On a GPU it is queued after
 /// the work that the process queued before.
 class PeerLink {
  public:
-  /// Message pairs in flight at a time: one is transferred while another is added.
+  /// Batches of messages in flight at a time: one is transferred while another is added.
   static constexpr int kSlots = 2;
 
   PeerLink() = default;
@@ -31,10 +41,10 @@ class PeerLink {
   PeerLink& operator=(const PeerLink&) = delete;
   virtual ~PeerLink() = default;
 
-  /// Starts sending `out` to `peer` and receiving `in` from it; the peer makes the matching call
-  /// with equal sizes. An empty tensor sends no message. Both tensors must be contiguous and stay
-  /// valid and unmodified until finish(). REQUIRES: the slot is idle; messages below 2^31 bytes.
-  virtual void start(int slot, int peer, const Tensor& out, const Tensor& in) = 0;
+  /// Starts messages. Every peer makes a call with the matching ones, in the same order and of
+  /// equal sizes. Their tensors must stay valid and unmodified until finish(). REQUIRES: the slot
+  /// is idle; messages below 2^31 bytes.
+  virtual void start(int slot, std::span<const PeerMessage> messages) = 0;
   /// Orders all later work after the slot's messages are sent and received.
   virtual void finish(int slot) = 0;
   /// into += from, element by element.

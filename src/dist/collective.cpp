@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -108,8 +109,8 @@ std::string different_names(Communicator& comm, const std::string& own) {
   return met.size() > 1 ? text : "";
 }
 
-Peers peers_of(Communicator& comm) {
-  return {comm.rank(), comm.size(),
+Peers peers_of(Communicator& comm, std::vector<int> partners) {
+  return {comm.rank(), comm.size(), std::move(partners),
           [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
           [&comm](const std::function<void()>& f) { run_on_all_ranks(comm, f); }};
 }

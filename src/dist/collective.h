@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "dist/communicator.h"
 
@@ -31,7 +32,8 @@ void run_on_rank_zero(Communicator& comm, const std::function<void()>& f);
 /// 0), b (rank 3)". Empty if all are equal. Collective; the result is the same on all ranks.
 std::string different_names(Communicator& comm, const std::string& own);
 
-/// The communicator as links between devices use it. It must outlive the result.
-Peers peers_of(Communicator& comm);
+/// The communicator as links between devices use it, which exchange messages with `partners`. It
+/// must outlive the result.
+Peers peers_of(Communicator& comm, std::vector<int> partners);
 
 }  // namespace bamtrain

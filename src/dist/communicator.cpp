@@ -1,6 +1,7 @@
 #include "dist/communicator.h"
 
-#include <bit>
+#include <fmt/format.h>
+
 #include <string>
 
 #include "core/error.h"
@@ -22,22 +23,11 @@ std::unique_ptr<Communicator> make_communicator() {
 std::string mpi_library() { return ""; }
 #endif
 
-int64_t communicator_bytes(int processes) {
-  return processes > 1 ? PeerLink::kSlots * kDefaultPieceBytes : 0;
-}
-
 void check_process_count(int size, int64_t groups) {
-  require(groups >= 1 && std::has_single_bit(static_cast<uint64_t>(groups)),
-          "a number of groups that is a power of two");
-  if (size >= 1 && size <= groups && groups % size == 0) return;
-  std::string allowed = "1";
-  for (int64_t p = 2; p <= groups; p *= 2) {
-    allowed += (p == groups ? " or " : ", ") + std::to_string(p);
-  }
+  if (size >= 1 && size <= groups) return;
   throw Error(ExitCode::distributed, "number of processes",
-              allowed + ", which divide train.lanes = " + std::to_string(groups),
-              std::to_string(size),
-              "start one of these numbers with mpirun -np, or change train.lanes");
+              groups == 1 ? "1, as train.lanes" : fmt::format("1 to train.lanes = {}", groups),
+              std::to_string(size), "start fewer with mpirun -np, or raise train.lanes");
 }
 
 }  // namespace bamtrain

@@ -29,12 +29,11 @@ class Communicator {
   /// Index of this process among those on its machine, from 0.
   virtual int local_rank() const = 0;
 
-  /// Replaces data (n) by its sum over all ranks; see tree_all_reduce (core/reduction_tree.h).
-  /// REQUIRES: size() is a power of two; see check_process_count.
-  virtual void all_reduce_sum(float* data, int64_t n) = 0;
-  virtual void all_reduce_sum(double* data, int64_t n) = 0;
+  /// Replaces data (n) by its sum over all ranks. The order of the additions is MPI's: REQUIRES
+  /// sums that are exact in every order, of integers or where one rank alone has a number.
+  virtual void sum(double* data, int64_t n) = 0;
 
-  /// Messages between ranks in host memory, for sums in parts. Null with a single process.
+  /// Messages between ranks in host memory. Null with a single process.
   virtual PeerLink* link() = 0;
 
   /// Whether `value` is true on any rank.
@@ -61,13 +60,7 @@ std::unique_ptr<Communicator> make_communicator();
 /// Does not start MPI.
 std::string mpi_library();
 
-/// Memory of the communicator itself for `processes` processes: the messages of a reduction that
-/// are in flight.
-int64_t communicator_bytes(int processes);
-
-/// Throws Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share
-/// `groups` equally, which means a power of two that divides `groups`. REQUIRES: `groups` is a
-/// power of two.
+/// Throws Error (ExitCode::distributed) unless there are 1 to `groups` processes.
 void check_process_count(int size, int64_t groups);
 
 }  // namespace bamtrain

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <vector>
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "core/reduction_tree.h"
 #include "dist/backends.h"
 
 namespace bamtrain {
@@ -40,29 +39,39 @@ void add_elements(T* into, const T* from, int64_t n) {
   });
 }
 
+/// f(from, count) for parts of n elements: MPI counts in an int.
+template <class F>
+void for_counts(int64_t n, F&& f) {
+  constexpr int64_t kLongest = int64_t{1} << 30;
+  for (int64_t done = 0; done < n; done += kLongest) {
+    f(done, static_cast<int>(std::min(kLongest, n - done)));
+  }
+}
+
 /// Messages between the processes of MPI_COMM_WORLD, in host memory.
 class MpiLink final : public PeerLink {
  public:
-  MpiLink() { requests_.fill({MPI_REQUEST_NULL, MPI_REQUEST_NULL}); }
-
-  void start(int slot, int peer, const Tensor& out, const Tensor& in) override {
-    auto& [receive, send] = requests_.at(static_cast<size_t>(slot));
-    if (in.size() > 0) {
-      check(MPI_Irecv(in.data, static_cast<int>(in.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
-                      &receive),
-            "MPI_Irecv");
-    }
-    if (out.size() > 0) {
-      check(MPI_Isend(out.data, static_cast<int>(out.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
-                      &send),
-            "MPI_Isend");
+  void start(int slot, std::span<const PeerMessage> messages) override {
+    std::vector<MPI_Request>& requests = requests_.at(static_cast<size_t>(slot));
+    require(requests.empty(), "an idle slot");
+    for (const auto& [peer, out, in] : messages) {
+      if (in.size() > 0) {
+        check(MPI_Irecv(in.data, static_cast<int>(in.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
+                        &requests.emplace_back()),
+              "MPI_Irecv");
+      }
+      if (out.size() > 0) {
+        check(MPI_Isend(out.data, static_cast<int>(out.bytes()), MPI_BYTE, peer, kTag,
+                        MPI_COMM_WORLD, &requests.emplace_back()),
+              "MPI_Isend");
+      }
     }
   }
 
   void finish(int slot) override {
-    for (MPI_Request& r : requests_.at(static_cast<size_t>(slot))) {
-      check(MPI_Wait(&r, MPI_STATUS_IGNORE), "MPI_Wait");
-    }
+    std::vector<MPI_Request>& requests = requests_.at(static_cast<size_t>(slot));
+    for (MPI_Request& r : requests) check(MPI_Wait(&r, MPI_STATUS_IGNORE), "MPI_Wait");
+    requests.clear();
   }
 
   void add(const Tensor& into, const Tensor& from) override {
@@ -74,25 +83,20 @@ class MpiLink final : public PeerLink {
   }
 
   void all_reduce(const Tensor& data) override {
-    // MPI counts are int.
-    constexpr int64_t kLongest = int64_t{1} << 30;
-    for (int64_t done = 0; done < data.size(); done += kLongest) {
-      const int count = static_cast<int>(std::min(kLongest, data.size() - done));
-      check(MPI_Allreduce(MPI_IN_PLACE, data.ptr<float>() + done, count, MPI_FLOAT, MPI_SUM,
+    for_counts(data.size(), [&data](int64_t from, int count) {
+      check(MPI_Allreduce(MPI_IN_PLACE, data.ptr<float>() + from, count, MPI_FLOAT, MPI_SUM,
                           MPI_COMM_WORLD),
             "MPI_Allreduce");
-    }
+    });
   }
 
  private:
-  std::array<std::array<MPI_Request, 2>, kSlots> requests_;  // receive, send
+  std::array<std::vector<MPI_Request>, kSlots> requests_;
 };
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(const Launch& launch, int64_t piece_bytes) : piece_bytes_(piece_bytes) {
-    require(piece_bytes > 0 && piece_bytes % 512 == 0 && piece_bytes < INT32_MAX,
-            "messages of multiples of 64 elements, below MPI's 2^31 bytes");
+  explicit MpiCommunicator(const Launch& launch) {
     int initialized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     require(initialized == 0, "one MPI communicator per process");
@@ -111,10 +115,6 @@ class MpiCommunicator final : public Communicator {
           "MPI_Comm_split_type");
     check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
     check(MPI_Comm_free(&machine), "MPI_Comm_free");
-    if (size_ > 1) {
-      scratch_ = std::make_unique_for_overwrite<std::byte[]>(
-          static_cast<size_t>(PeerLink::kSlots * piece_bytes_));
-    }
   }
 
   ~MpiCommunicator() override {
@@ -129,8 +129,12 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return size_; }
   int local_rank() const override { return local_rank_; }
 
-  void all_reduce_sum(float* data, int64_t n) override { all_reduce(data, n); }
-  void all_reduce_sum(double* data, int64_t n) override { all_reduce(data, n); }
+  void sum(double* data, int64_t n) override {
+    for_counts(n, [data](int64_t from, int count) {
+      check(MPI_Allreduce(MPI_IN_PLACE, data + from, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
+            "MPI_Allreduce");
+    });
+  }
   PeerLink* link() override { return &link_; }
 
   bool any(bool value) override {
@@ -141,11 +145,10 @@ class MpiCommunicator final : public Communicator {
 
   void broadcast(void* data, int64_t bytes, int root) override {
     require(root >= 0 && root < size_, "a rank as the root");
-    char* at = static_cast<char*>(data);
-    for (int64_t done = 0; done < bytes; done += piece_bytes_) {
-      const int length = static_cast<int>(std::min(piece_bytes_, bytes - done));
-      check(MPI_Bcast(at + done, length, MPI_BYTE, root, MPI_COMM_WORLD), "MPI_Bcast");
-    }
+    for_counts(bytes, [data, root](int64_t from, int count) {
+      check(MPI_Bcast(static_cast<char*>(data) + from, count, MPI_BYTE, root, MPI_COMM_WORLD),
+            "MPI_Bcast");
+    });
   }
 
   void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
@@ -153,19 +156,10 @@ class MpiCommunicator final : public Communicator {
   void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
-  template <class T>
-  void all_reduce(T* data, int64_t n) {
-    const int64_t scratch = PeerLink::kSlots * piece_bytes_ / static_cast<int64_t>(sizeof(T));
-    tree_all_reduce(link_, rank_, size_, Tensor(data, DtypeOf<T>::value, {n}),
-                    Tensor(scratch_.get(), DtypeOf<T>::value, {scratch}));
-  }
-
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
   MpiLink link_;
-  int64_t piece_bytes_;                   // maximum size of a message
-  std::unique_ptr<std::byte[]> scratch_;  // PeerLink::kSlots messages
 };
 
 }  // namespace
@@ -180,8 +174,8 @@ std::string mpi_library() {
   return name;
 }
 
-std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch, int64_t piece_bytes) {
-  return std::make_unique<MpiCommunicator>(launch, piece_bytes);
+std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch) {
+  return std::make_unique<MpiCommunicator>(launch);
 }
 
 }  // namespace bamtrain

@@ -9,8 +9,7 @@ class SingleCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   int local_rank() const override { return 0; }
-  void all_reduce_sum(float*, int64_t) override {}
-  void all_reduce_sum(double*, int64_t) override {}
+  void sum(double*, int64_t) override {}
   PeerLink* link() override { return nullptr; }
   bool any(bool value) override { return value; }
   void broadcast(void*, int64_t, int root) override { require(root == 0, "a rank as the root"); }

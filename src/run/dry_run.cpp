@@ -177,13 +177,12 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const std::optional<Error> of_rate = error_of(ExitCode::device, [&] {
     if (run.has_device) rate = measure_peak_matmul(backend, A);
   });
-  const int64_t messages = communicator_bytes(processes);
   const TaskMeasures::Memory tasks =
       run.tasks != nullptr ? run.tasks->memory(backend) : TaskMeasures::Memory{};
   const int64_t evaluation = evaluation_bytes(c, tasks.after, backend), beside = tasks.beside;
   // Users who have to lower sizes need to see them, so this Error is thrown at the end.
   const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
-    trainer.check_memory(messages + beside + (backend.memory().on_host() ? name_bytes(layout) : 0));
+    trainer.check_memory(beside + (backend.memory().on_host() ? name_bytes(layout) : 0));
     backend.memory().check_fits(evaluation);
   });
   fmt::print("parameters\n");
@@ -194,9 +193,15 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12}\n", "tokens", with_commas(c.train.tokens_per_step));
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
              trainer.groups());
+  if (processes > 1) {
+    const GroupReduction& r = trainer.reduction();
+    const std::string sums = r.own_sums() == 1 ? "a sum" : fmt::format("{} sums", r.own_sums());
+    fmt::print("  {:<28} {:>10.1f} MiB by a process, {}\n", "gradients sent",
+               static_cast<double>(r.elements_sent(layout.elements())) * sizeof(float) / (1 << 20),
+               r.halves() ? "by recursive halving" : sums + " to each of the others");
+  }
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
-  print_mebibytes("+ communication buffers", messages);
   if (backend.memory().on_host()) print_mebibytes("+ program", kProgramBytes);
   print_mebibytes("+ tensor names", name_bytes(layout));
   print_mebibytes("+ read-ahead", trainer.read_ahead_bytes());

@@ -34,7 +34,7 @@ bool is_due(const TaskEvaluation& e, const RunConfig& c, int64_t step) {
 TaskShare share_of(Communicator& comm) {
   TaskShare share{comm.rank(), comm.size()};
   if (comm.size() > 1) {
-    share.sum = [&comm](double* values, int64_t n) { comm.all_reduce_sum(values, n); };
+    share.sum = [&comm](double* values, int64_t n) { comm.sum(values, n); };
   }
   return share;
 }

@@ -31,6 +31,9 @@ inline const std::vector<std::pair<std::string, Precision>> kPrecisionNames = {
 /// Far above any use: a larger number of steps is a typo or damage.
 inline constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
+/// The most gradient accumulation groups of a step.
+inline constexpr int64_t kMaxGroups = 1 << 16;
+
 /// The default of train.lanes, the number of gradient accumulation groups: the largest power of two
 /// up to 8 that divides the microbatches of a step.
 constexpr int64_t default_accumulation_groups(int64_t micro_batches) {

@@ -9,7 +9,6 @@
 
 #include "core/checked.h"
 #include "core/parallel.h"
-#include "core/reduction_tree.h"
 #include "dist/collective.h"
 #include "ops/host_copy.h"
 #include "train/schedule.h"
@@ -23,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 double in_seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// Message size between devices: long enough for their full bandwidth.
+// Elements of a message between processes: long enough for the full bandwidth of devices, and
+// because processes that share cores pay for every hand-over.
 constexpr int64_t kMessageElements = int64_t{4} << 20;
 
 int64_t count_micro_batches(const RunConfig& c) {
@@ -99,7 +99,7 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
       micro_batches_(count_micro_batches(config_)),
       groups_(config_.train.lanes > 0 ? config_.train.lanes
                                       : default_accumulation_groups(micro_batches_)),
-      tree_((check_process_count(processes, groups_), groups_ / processes)),
+      reduction_((check_process_count(processes, groups_), rank), processes, groups_),
       model_(make_network(config_.model, config_.data.sequence_length, backend,
                           activation_dtype(config_.train.precision))),
       optimizer_(config_.optimizer, model_->parameters(), backend),
@@ -115,11 +115,18 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
   const Dtype P = backend_.parameter_dtype();
   arena_.add("weights.masters", &master_weights_, P, {layout().elements()});
   optimizer_.plan(arena_);
-  gradients_.resize(static_cast<size_t>(tree_.buffers()));
+  const GroupRange own = reduction_.groups();
+  GroupStack stack(groups_);
+  for (int64_t l = own.begin; l < own.end; ++l) {
+    const auto buffer = static_cast<size_t>(stack.size());
+    buffers_.push_back({buffer, stack.push({l, l + 1})});
+  }
+  gradients_.resize(static_cast<size_t>(stack.most()));
   for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
-  arena_.add("batch.sums", &sums_, Dtype::f64, {tree_.buffers(), 2});
-  arena_.add("batch.unread_sums", &in_flight_sums_, Dtype::f64, {kMaxInFlight, 2});
-  if (processes_ > 1 && !backend_.memory().on_host()) {
+  arena_.add("batch.sums", &sums_, Dtype::f64, {stack.most(), 2});
+  arena_.add("batch.unread_sums", &in_flight_sums_, Dtype::f64,
+             {kMaxInFlight, reduction_.own_sums(), 2});
+  if (processes_ > 1) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
   const bool looks_at_attention =
@@ -143,7 +150,7 @@ void Trainer::check_memory(int64_t beside) const {
 }
 
 void Trainer::connect(Communicator& comm) {
-  if (processes_ > 1) link_ = backend_.connect(peers_of(comm));
+  if (processes_ > 1) link_ = backend_.connect(peers_of(comm, reduction_.partners()));
   connected_ = true;
 }
 
@@ -156,13 +163,13 @@ void Trainer::commit() {
   inputs_.resize(N);
   targets_.resize(N);
   lengths_.resize(static_cast<size_t>(config_.train.micro_batch));
-  read_sums_.resize(static_cast<size_t>(kMaxInFlight * (2 + processes_)));
+  read_sums_.resize(static_cast<size_t>(in_flight_sums_.size()));
+  of_processes_.resize(static_cast<size_t>(kMaxInFlight * (reduction_.all_sums() + processes_)));
   waits_.resize(kMaxInFlight);
   counts_.resize(kMaxInFlight);
   order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kMaxInFlight);
   positions_.resize(static_cast<size_t>(model_->draws()) * N);
-  for (int64_t l = 0; l < tree_.groups(); ++l) joins_.push_back(tree_.joins_after(l));
   if (training_) training_->reserve_ahead(own_sequences());
 }
 
@@ -221,20 +228,18 @@ void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, T
 
 /// A step of several microbatches or processes.
 void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
-  const int64_t per_group = sequences_per_step() / groups_;
+  const auto per_group = static_cast<size_t>(sequences_per_group());
   refresh();
-  for (int64_t l = 0; l < tree_.groups(); ++l) {
-    const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
-    accumulate_group(
-        numbers.subspan(static_cast<size_t>(l * per_group), static_cast<size_t>(per_group)), step,
-        gradients_[buffer], loss_sum(buffer));
-    for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
-      const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
-      backend_.add(gradients_[to], gradients_[of]);
-      backend_.add(loss_sum(to), loss_sum(of));
+  for (size_t l = 0; l < buffers_.size(); ++l) {
+    size_t last = buffers_[l].buffer;
+    accumulate_group(numbers.subspan(l * per_group, per_group), step, gradients_[last],
+                     loss_sum(last));
+    for (int n = buffers_[l].additions; n > 0; --n, --last) {
+      backend_.add(gradients_[last - 1], gradients_[last]);
+      backend_.add(loss_sum(last - 1), loss_sum(last));
     }
   }
-  if (processes_ > 1) reduce(gradients_[0], comm);
+  if (processes_ > 1) reduce(comm);
   count_step(comm);
   prepare_update(step);
   update();
@@ -270,12 +275,13 @@ void Trainer::count_step(Communicator& comm) {
   if (processes_ == 1) return;
   SequenceCounts& counts = counts_[static_cast<size_t>(in_flight_)];
   if (training_->tasks().empty()) {
-    counts.inputs *= processes_;
-    counts.targets *= processes_;
+    for (int64_t* count : {&counts.inputs, &counts.targets}) {
+      *count = *count / reduction_.groups().size() * groups_;
+    }
     return;
   }
   double sums[] = {static_cast<double>(counts.inputs), static_cast<double>(counts.targets)};
-  comm.all_reduce_sum(sums, 2);  // exact, since they are integers
+  comm.sum(sums, 2);
   counts = {static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1])};
 }
 
@@ -289,19 +295,16 @@ Tensor Trainer::loss_sum(size_t buffer) const {
 
 Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dtype::f64, {1}); }
 
-void Trainer::reduce(Tensor total, Communicator& comm) {
+void Trainer::reduce(Communicator& comm) {
   PeerLink* const link = link_ ? link_.get() : comm.link();
   require(link != nullptr, "processes that are connected");
-  if (config_.train.reduction == Reduction::library) {
-    link->all_reduce(total);
-  } else if (link_) {
-    tree_all_reduce(*link_, rank_, processes_, total, messages_);
-  } else {
-    comm.all_reduce_sum(total.ptr<float>(), total.size());
+  const auto own = static_cast<size_t>(reduction_.own_sums());
+  if (config_.train.reduction == Reduction::tree) {
+    return reduction_.run(*link, {gradients_.data(), own}, messages_);
   }
+  for (size_t n = 1; n < own; ++n) backend_.add(gradients_[0], gradients_[n]);
+  link->all_reduce(gradients_[0]);
 }
-
-int64_t Trainer::own_sequences() const { return sequences_per_step() / processes_; }
 
 int64_t Trainer::read_ahead_bytes() const {
   if (!config_.data.train.has_shards()) return 0;
@@ -314,7 +317,7 @@ void Trainer::read_ahead(int64_t step) {
   const int64_t end =
       std::min(step + ReadAhead::kRanges, std::max(step + 1, last_step(config_.train)));
   for (int64_t s = step; s < end; ++s) {
-    training_->prefetch(s * sequences_per_step() + rank_ * own_sequences(), own_sequences());
+    training_->prefetch(s * sequences_per_step() + first_sequence(), own_sequences());
   }
 }
 
@@ -326,7 +329,7 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   counts_[static_cast<size_t>(in_flight_)] = {};
   training_->order(step, config_.train.micro_batch, groups_, &order_);
   const std::span<const int64_t> own = std::span<const int64_t>(order_).subspan(
-      static_cast<size_t>(rank_ * own_sequences()), static_cast<size_t>(own_sequences()));
+      static_cast<size_t>(first_sequence()), static_cast<size_t>(own_sequences()));
   if (micro_batches_ == 1) {
     step_at_once(own, step);
   } else {
@@ -335,7 +338,7 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   rounded_ = true;
   const Tensor slot = in_flight_sums_.slice(0, in_flight_++, 1);
   backend_.zero(slot);
-  backend_.add(slot, sums_.slice(0, 0, 1));
+  backend_.add(slot, sums_.slice(0, 0, reduction_.own_sums()));
 }
 
 double Trainer::learning_rate(int64_t step) const {
@@ -346,35 +349,40 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   const int64_t count = std::exchange(in_flight_, 0);
   if (count == 0) return {};
   backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
-  const auto number = static_cast<size_t>(count);
-  for (size_t s = 0; s < number; ++s) {
-    results_[s].norm = gradient_scale(counts_[s]) * std::abs(std::sqrt(read_sums_[2 * s + 1]));
-  }
-  // Sums over processes. Losses: each process has those of its groups; all have the norm already.
-  // Waits: one column per process.
-  double* const waits = read_sums_.data() + 2 * count;
-  std::fill_n(waits, count * processes_, 0.0);
+  const int64_t own = reduction_.own_sums(), all = reduction_.all_sums();
+  const auto of_step = [&](std::vector<double>& values, int64_t size, int64_t step) {
+    return std::span(values).subspan(static_cast<size_t>(size * step), static_cast<size_t>(size));
+  };
+  // Of each step: the losses of all sums of groups and the waits of all processes. Each process has
+  // its own; all have the norm already.
+  std::fill_n(of_processes_.data(), count * (all + processes_), 0.0);
   for (int64_t s = 0; s < count; ++s) {
-    waits[s * processes_ + rank_] = waits_[static_cast<size_t>(s)];
+    const std::span<double> step = of_step(of_processes_, all + processes_, s);
+    const std::span<double> read = of_step(read_sums_, 2 * own, s);
+    for (int64_t n = 0; n < own; ++n) step[reduction_.first_sum() + n] = read[2 * n];
+    step[all + rank_] = waits_[static_cast<size_t>(s)];
+    results_[static_cast<size_t>(s)].norm =
+        gradient_scale(counts_[static_cast<size_t>(s)]) * std::abs(std::sqrt(read[1]));
   }
-  if (processes_ > 1) comm.all_reduce_sum(read_sums_.data(), (2 + processes_) * count);
-  for (size_t s = 0; s < number; ++s) {
+  if (processes_ > 1) comm.sum(of_processes_.data(), count * (all + processes_));
+  for (size_t s = 0; s < static_cast<size_t>(count); ++s) {
     StepResult& r = results_[s];
     const int64_t step = first_in_flight_ + static_cast<int64_t>(s);
+    const std::span<double> of = of_step(of_processes_, all + processes_, static_cast<int64_t>(s));
+    const std::span<double> waits = of.last(static_cast<size_t>(processes_));
     r.step = step + 1;
     r.tokens = counts_[s].inputs;
     r.targets = counts_[s].targets;
-    r.loss = read_sums_[2 * s] / static_cast<double>(r.targets);
+    r.loss = reduction_.total(of.first(static_cast<size_t>(all))) / static_cast<double>(r.targets);
     r.lr = learning_rate(step);
-    const double* const of_step = waits + static_cast<int64_t>(s) * processes_;
-    r.data_wait = *std::max_element(of_step, of_step + processes_);
+    r.data_wait = *std::max_element(waits.begin(), waits.end());
     if (std::isfinite(r.loss) && std::isfinite(r.norm)) continue;
     const int64_t windows = sequences_per_step();
     fail_on_all_ranks(comm, std::make_exception_ptr(NonfiniteStep(
                                 r, fmt::format("the batch of windows {} to {}", step * windows,
                                                (step + 1) * windows - 1))));
   }
-  return {results_.data(), number};
+  return {results_.data(), static_cast<size_t>(count)};
 }
 
 void Trainer::check_finite(int64_t step) const {

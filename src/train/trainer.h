@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/accumulation_tree.h"
+#include "core/group_reduction.h"
 #include "core/rng.h"
 #include "data/sequences.h"
 #include "dist/communicator.h"
@@ -86,6 +86,7 @@ class Trainer {
   bool validates() const { return validation_ != nullptr; }
   const Sequences* validation_data() const { return validation_.get(); }  // null: none
   int64_t groups() const { return groups_; }
+  const GroupReduction& reduction() const { return reduction_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
   /// Host memory for this process's read-ahead windows; 0 with tasks alone.
   int64_t read_ahead_bytes() const;
@@ -99,7 +100,10 @@ class Trainer {
  private:
   void check_validation_shards();
   double learning_rate(int64_t step) const;
-  int64_t own_sequences() const;  // of a step
+  int64_t sequences_per_group() const { return sequences_per_step() / groups_; }
+  /// Of a step: the numbers of this process's sequences begin with first_sequence().
+  int64_t own_sequences() const { return reduction_.groups().size() * sequences_per_group(); }
+  int64_t first_sequence() const { return reduction_.groups().begin * sequences_per_group(); }
   void read_ahead(int64_t step);
   int64_t load(std::span<const int64_t> numbers, int64_t step);
   void forward_backward(const Tensor& gradients, const Tensor& loss);
@@ -117,8 +121,8 @@ class Trainer {
   /// The factor that turns the accumulated gradients into those of the mean over counted targets; 1
   /// if all targets count.
   double gradient_scale(const SequenceCounts& counts) const;
-  /// Replaces `total` by its sum over all processes.
-  void reduce(Tensor total, Communicator& comm);
+  /// Makes gradients_[0] the sum over the groups of all processes.
+  void reduce(Communicator& comm);
   /// Updates the model to the current master weights.
   void refresh();
   /// (1) f64 in a buffer's row of sums_: the sum of its losses. Row 0 also holds the squared norm
@@ -131,7 +135,13 @@ class Trainer {
   Backend& backend_;
   int rank_, processes_;
   int64_t micro_batches_, groups_;
-  AccumulationTree tree_;
+  GroupReduction reduction_;
+  // Of each of this process's groups: the buffer that it is added in, and the additions after it.
+  struct GroupBuffer {
+    size_t buffer;
+    int additions;
+  };
+  std::vector<GroupBuffer> buffers_;
   std::unique_ptr<Sequences> training_, validation_;
   std::optional<int64_t> document_start_;
   Arena arena_;
@@ -140,10 +150,11 @@ class Trainer {
   int64_t earlier_steps_ = 0;           // that the optimizer state has seen before step 0
   Tensor master_weights_;               // (elements) P
   bool rounded_ = false;                // the model has rounded copies of them
-  std::vector<Tensor> gradients_;       // tree_.buffers() of (elements) P
+  std::vector<Tensor> gradients_;       // buffers of (elements) P; then the sums of own groups
   Tensor sums_;                         // (buffers, 2) f64, see loss_sum()
-  Tensor in_flight_sums_;               // (kMaxInFlight, 2) f64: row 0 of sums_ by step
-  std::vector<double> read_sums_;       // (kMaxInFlight, 2), (kMaxInFlight, processes) waits
+  Tensor in_flight_sums_;               // (kMaxInFlight, own sums, 2) f64: rows of sums_ by step
+  std::vector<double> read_sums_;       // the same in host memory
+  std::vector<double> of_processes_;    // (steps, losses of all sums and waits of all processes)
   std::vector<double> waits_;           // (kMaxInFlight) s, this process's wait for tokens
   std::vector<SequenceCounts> counts_;  // (kMaxInFlight) over all processes
   std::vector<StepResult> results_;     // kMaxInFlight
@@ -156,8 +167,7 @@ class Trainer {
   std::vector<int32_t> lengths_;                 // (B), row lengths without padding
   // Keyed by the window's number in the run or by the step; for validation by the batch of the pass
   Rng position_rng_, validation_position_rng_;
-  std::vector<int32_t> positions_;                       // (draws, B, T) if they are random
-  std::vector<std::vector<std::pair<int, int>>> joins_;  // AccumulationTree::joins_after, by group
+  std::vector<int32_t> positions_;  // (draws, B, T) if they are random
 };
 
 }  // namespace bamtrain

@@ -149,8 +149,8 @@ std::optional<Validation> Trainer::validate(Communicator& comm,
     progress(static_cast<double>(batch + 1) / static_cast<double>(batches));
   }
   if (processes_ > 1) {
-    comm.all_reduce_sum(&slots[0].loss, sequences * SequenceSums::kNumbers);
-    comm.all_reduce_sum(attention.data(), looked_at * numbers);
+    comm.sum(&slots[0].loss, sequences * SequenceSums::kNumbers);
+    comm.sum(attention.data(), looked_at * numbers);
   }
   Validation result = {mean_loss(slots), std::nullopt, std::nullopt};
   if (task) result.scores = task_scores(slots, task->terminator != kIgnoreIndex);

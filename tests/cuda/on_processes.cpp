@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/reader.h"
-#include "core/reduction_tree.h"
+#include "core/group_reduction.h"
 #include "core/rng.h"
 #include "core/sha256.h"
 #include "dist/collective.h"
@@ -34,22 +34,25 @@ std::vector<float> values(int rank, int64_t n) {
   return v;
 }
 
-/// Compares the link's sums with the communicator's. Returns the number of failures.
+/// Compares the link's sums with those in host memory. Returns the number of failures.
 int sums(Communicator& comm, int64_t piece) {
   const auto backend = make_cuda_backend(comm.local_rank());
-  const auto link = backend->connect(peers_of(comm));
+  GroupReduction reduction(comm.rank(), comm.size(), comm.size());
+  const auto link = backend->connect(peers_of(comm, reduction.partners()));
   int failures = 0;
   for (const int64_t n : {int64_t{1}, int64_t{63}, int64_t{1000}, int64_t{100003}}) {
     Arena arena;
     Tensor data, messages;
     arena.add("data", &data, Dtype::f32, {n});
-    arena.add("messages", &messages, Dtype::f32, {PeerLink::kSlots * piece});
+    arena.add("messages", &messages, Dtype::f32, {PeerLink::kSlots * piece * comm.size()});
     arena.commit(backend->memory());
     const std::vector<float> own = values(comm.rank(), n);
     std::vector<float> expected = own, found = own, library = own;
-    comm.all_reduce_sum(expected.data(), n);
+    std::vector<float> room(static_cast<size_t>(messages.size()));
+    const Tensor on_host(expected.data(), Dtype::f32, {n});
+    reduction.run(*comm.link(), {&on_host, 1}, Tensor(room.data(), Dtype::f32, {messages.size()}));
     backend->upload(data, own.data());
-    tree_all_reduce(*link, comm.rank(), comm.size(), data, messages);
+    reduction.run(*link, {&data, 1}, messages);
     backend->download(found.data(), data);
     if (std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)) != 0) {
       std::printf("rank %d: tree sum of %lld: other bits\n", comm.rank(), (long long)n);

@@ -94,12 +94,12 @@ TEST_CASE("steps of one micro-batch, which are recorded as a whole, follow the C
   check_near(trained(w, "cuda", "fp32", 5, 1, whole), cpu, 0x1p-24);
 }
 
-TEST_CASE("sums between devices have the bits of the communicator's on 2, 4 and 8 processes") {
+TEST_CASE("sums between devices have the bits of the communicator's on 2, 3, 4 and 8 processes") {
   if (!have_mpi()) {
     WARN("built without MPI");
     return;
   }
-  for (const int processes : {2, 4, 8}) {
+  for (const int processes : {2, 3, 4, 8}) {
     for (const char* piece : {"64", "4096"}) {
       const Outcome o = run(mpirun_command(processes, {program(), "sums", piece}), threads(1));
       INFO(processes << " processes, messages of " << piece << "\n" << o.output);
@@ -118,7 +118,7 @@ TEST_CASE("several processes on CUDA train to the bits of one, and with the libr
   const Workplace w;
   const int steps = long_tests() ? 6 : 3;
   const Curve one = trained(w, "cuda", "bf16", steps);
-  for (const int processes : {2, 4}) {
+  for (const int processes : {2, 3, 4}) {
     const Curve several = trained(w, "cuda", "bf16", steps, processes);
     CHECK(several.weights == one.weights);
     CHECK(several.losses == one.losses);

@@ -81,7 +81,7 @@ check() {  # what it was, and its output
   fi
 }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 VGPU_MEMORY_MB=3000
-for n in 1 2 4; do
+for n in 1 2 3 4; do
   on() { VGPU_COUNT=$n VGPU_THREADS=1 mpirun --oversubscribe -np "$n" "$build/tests/cuda/on_processes_gpu.vgpu" "$@"; }
   on sums 1024 >"$work/sums-$n" 2>"$work/errors" || true
   check "sums over $n processes" "$work/sums-$n"

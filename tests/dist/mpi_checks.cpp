@@ -1,25 +1,22 @@
 // Checks that several processes run together; the test cases of mpi.cpp start it under mpirun.
-// Usage: mpi_checks MODE PROCESSES [BYTES_PER_MESSAGE]. Exit code 0: every check passed on every
+// Usage: mpi_checks MODE PROCESSES. Exit code 0: every check passed on every
 // rank.
 
-#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/accumulation_tree.h"
 #include "core/error.h"
-#include "dist/backends.h"
+#include "core/group_reduction.h"
 #include "dist/collective.h"
 #include "dist/communicator.h"
-#include "dist/launch.h"
 
 namespace bamtrain {
 namespace {
@@ -77,85 +74,91 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// Adds streams [first, first + count) in the tree by its definition, top down.
-template <class T>
-std::vector<T> tree_reference(int64_t first, int64_t count, int64_t n) {
-  if (count == 1) return values<T>(first, n);
-  std::vector<T> a = tree_reference<T>(first, count / 2, n);
-  const std::vector<T> b = tree_reference<T>(first + count / 2, count / 2, n);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = a[i] + b[i];
-  return a;
+/// Adds the streams of all groups in the tree by its definition: neighbours, level by level; an odd
+/// last one passes up.
+std::vector<float> tree_reference(int64_t groups, int64_t n) {
+  std::vector<std::vector<float>> level;
+  for (int64_t l = 0; l < groups; ++l) level.push_back(values<float>(l, n));
+  while (level.size() > 1) {
+    std::vector<std::vector<float>> next;
+    for (size_t i = 0; i < level.size(); i += 2) {
+      next.push_back(level[i]);
+      for (size_t k = 0; i + 1 < level.size() && k < next.back().size(); ++k) {
+        next.back()[k] += level[i + 1][k];
+      }
+    }
+    level = std::move(next);
+  }
+  return level[0];
 }
 
-template <class T>
-void check_sums(Communicator& communicator, Checks& checks, const char* type) {
+Tensor tensor_of(std::vector<float>& x) {
+  return Tensor(x.data(), Dtype::f32, {static_cast<int64_t>(x.size())});
+}
+
+/// This process's sums of its groups, as a training step leaves them.
+std::vector<std::vector<float>> sums_of_groups(const GroupReduction& reduction, int64_t groups,
+                                               int64_t n) {
+  GroupStack stack(groups);
+  std::vector<std::vector<float>> buffers;
+  for (int64_t l = reduction.groups().begin; l < reduction.groups().end; ++l) {
+    buffers.push_back(values<float>(l, n));
+    for (int k = stack.push({l, l + 1}); k > 0; --k) {
+      std::vector<float>& into = buffers[buffers.size() - 2];
+      for (size_t i = 0; i < into.size(); ++i) into[i] += buffers.back()[i];
+      buffers.pop_back();
+    }
+  }
+  return buffers;
+}
+
+/// Reduces the sums of all processes into the first of `sums`, with messages of at most `piece`
+/// elements each where they are sums of one process.
+void reduce(Communicator& communicator, GroupReduction& reduction,
+            std::vector<std::vector<float>>& sums, int64_t piece) {
+  std::vector<float> room(static_cast<size_t>(PeerLink::kSlots * piece * reduction.all_sums()));
+  std::vector<Tensor> tensors;
+  for (std::vector<float>& sum : sums) tensors.push_back(tensor_of(sum));
+  reduction.run(*communicator.link(), tensors, tensor_of(room));
+}
+
+void groups(Communicator& communicator, Checks& checks) {
   const int size = communicator.size();
-  for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{3}, int64_t{1000}, (int64_t{1} << 20) + 7}) {
-    std::vector<T> sum = values<T>(communicator.rank(), n);
-    communicator.all_reduce_sum(sum.data(), n);
-    const std::string what = std::to_string(n) + " " + type;
-    checks.check(same_bits(sum, tree_reference<T>(0, size, n)), "tree sum of " + what);
-    if (size < 4 || n != 1000) continue;
-    std::vector<T> sequential = values<T>(0, n);
-    for (int r = 1; r < size; ++r) {
-      const std::vector<T> next = values<T>(r, n);
-      for (size_t i = 0; i < next.size(); ++i) sequential[i] += next[i];
-    }
-    checks.check(!same_bits(sum, sequential), "rank by rank, other bits: " + what);
-  }
-}
-
-void sums(Communicator& communicator, Checks& checks) {
-  check_sums<float>(communicator, checks, "floats");
-  check_sums<double>(communicator, checks, "doubles");
-  const bool last = communicator.rank() == communicator.size() - 1;
-  std::vector<float> odd = {last ? std::numeric_limits<float>::quiet_NaN() : 1.0f,
-                            last ? std::numeric_limits<float>::infinity() : 1.0f};
-  communicator.all_reduce_sum(odd.data(), 2);
-  checks.check(std::isnan(odd[0]), "not-a-number on one rank is seen by all");
-  checks.check(std::isinf(odd[1]), "infinity on one rank is seen by all");
-}
-
-/// Adds groups [first, first + count) in the order of a training step.
-std::vector<float> group_sum(int64_t first, int64_t count, int64_t n) {
-  const AccumulationTree tree(count);
-  std::vector<std::vector<float>> buffers(static_cast<size_t>(tree.buffers()));
-  for (int64_t lane = 0; lane < count; ++lane) {
-    buffers[static_cast<size_t>(tree.buffer_for(lane))] = values<float>(first + lane, n);
-    for (const auto& [into, from] : tree.joins_after(lane)) {
-      std::vector<float>& a = buffers[static_cast<size_t>(into)];
-      const std::vector<float>& b = buffers[static_cast<size_t>(from)];
-      for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  for (const int64_t total : {size, 8, 13, 24}) {
+    if (total < size) continue;
+    GroupReduction reduction(communicator.rank(), size, total);
+    for (const int64_t n : {0, 1, 3, 1000, 100003}) {
+      const std::vector<float> expected = tree_reference(total, n);
+      for (const int64_t piece : {64, 4096, 1 << 17}) {
+        if (n / piece > 500) continue;
+        std::vector<std::vector<float>> sums = sums_of_groups(reduction, total, n);
+        reduce(communicator, reduction, sums, piece);
+        checks.check(same_bits(sums[0], expected),
+                     "gradients of " + std::to_string(n) + " elements in " + std::to_string(total) +
+                         " groups, messages of " + std::to_string(piece));
+      }
+      if (total < 8 || n != 1000) continue;
+      std::vector<float> sequential = values<float>(0, n);
+      for (int64_t l = 1; l < total; ++l) {
+        const std::vector<float> next = values<float>(l, n);
+        for (size_t i = 0; i < next.size(); ++i) sequential[i] += next[i];
+      }
+      checks.check(!same_bits(expected, sequential), "group by group, other bits");
     }
   }
-  return buffers[0];
-}
-
-/// Adds one number per group, in the groups' tree.
-double tree_sum(std::span<const double> values) {
-  if (values.size() == 1) return values[0];
-  const size_t half = values.size() / 2;
-  return tree_sum(values.first(half)) + tree_sum(values.last(half));
-}
-
-void lanes(Communicator& communicator, Checks& checks) {
-  constexpr int64_t n = 10007;
-  for (int64_t total : {8, 32}) {
-    check_process_count(communicator.size(), total);
-    const int64_t own = total / communicator.size(), first = own * communicator.rank();
-    const std::string what = std::to_string(total) + " lanes";
-
-    std::vector<float> gradient = group_sum(first, own, n);
-    communicator.all_reduce_sum(gradient.data(), n);
-    checks.check(same_bits(gradient, group_sum(0, total, n)), "gradients of " + what);
-
-    const std::vector<double> losses = values<double>(99, total);
-    double loss =
-        tree_sum(std::span(losses).subspan(static_cast<size_t>(first), static_cast<size_t>(own)));
-    communicator.all_reduce_sum(&loss, 1);
-    checks.check(std::bit_cast<uint64_t>(loss) == std::bit_cast<uint64_t>(tree_sum(losses)),
-                 "loss of " + what);
-  }
+  // The last group has values that spread.
+  GroupReduction reduction(communicator.rank(), size, size);
+  const bool last = communicator.rank() == size - 1;
+  std::vector<std::vector<float>> odd = {{last ? std::numeric_limits<float>::quiet_NaN() : 1.0f,
+                                          last ? std::numeric_limits<float>::infinity() : 1.0f}};
+  reduce(communicator, reduction, odd, 64);
+  checks.check(std::isnan(odd[0][0]), "not-a-number on one rank is seen by all");
+  checks.check(std::isinf(odd[0][1]), "infinity on one rank is seen by all");
+  // A number of each process.
+  std::vector<double> own(static_cast<size_t>(size), 0.0), all = values<double>(7, size);
+  own[static_cast<size_t>(communicator.rank())] = all[static_cast<size_t>(communicator.rank())];
+  communicator.sum(own.data(), size);
+  checks.check(same_bits(own, all), "numbers of one process each");
 }
 
 void messages(Communicator& communicator, Checks& checks) {
@@ -164,7 +167,6 @@ void messages(Communicator& communicator, Checks& checks) {
   for (int r = 0; r < size; ++r) {
     checks.check(communicator.any(rank == r),
                  "rank " + std::to_string(r) + " alone makes any true");
-    // Longer than one message.
     std::vector<double> data = values<double>(rank, 300001);
     communicator.broadcast(data.data(), static_cast<int64_t>(data.size() * sizeof(double)), r);
     checks.check(same_bits(data, values<double>(r, 300001)), "bytes of one rank");
@@ -215,8 +217,7 @@ void names(Communicator& communicator, Checks& checks) {
 
 int run(const std::string& mode, Communicator& communicator) {
   Checks checks(communicator);
-  if (mode == "sums") sums(communicator, checks);
-  if (mode == "lanes") lanes(communicator, checks);
+  if (mode == "groups") groups(communicator, checks);
   if (mode == "messages") messages(communicator, checks);
   if (mode == "first") first_rank(communicator, checks);
   if (mode == "names") names(communicator, checks);
@@ -225,19 +226,20 @@ int run(const std::string& mode, Communicator& communicator) {
   if (mode == "all_differently") fail_side_by_side(communicator, 0b1111, false);
   if (mode == "some_alike") fail_side_by_side(communicator, 0b1101, true);
   if (mode == "rank_2_alone") fail_side_by_side(communicator, 0b0100, true);
-  if (mode == "count") check_process_count(communicator.size(), 8);
+  if (mode == "count") check_process_count(communicator.size(), 2);
   if (mode == "mismatch") {
     std::vector<float> data(communicator.rank() == 0 ? 100 : 4000);
-    communicator.all_reduce_sum(data.data(), static_cast<int64_t>(data.size()));
+    const PeerMessage message = {1 - communicator.rank(), tensor_of(data), tensor_of(data)};
+    communicator.link()->start(0, {&message, 1});
+    communicator.link()->finish(0);
   }
   return checks.report();
 }
 
-int main_program(const std::string& mode, int processes, int64_t piece_bytes) {
+int main_program(const std::string& mode, int processes) {
   std::unique_ptr<Communicator> communicator;
   try {
-    communicator =
-        piece_bytes > 0 ? make_mpi_communicator(detect_launch(), piece_bytes) : make_communicator();
+    communicator = make_communicator();
     if (communicator->size() != processes) throw std::runtime_error("other number of processes");
     if (mode == "unwind") {
       const std::unique_ptr<Communicator> inner = std::move(communicator);
@@ -256,6 +258,5 @@ int main_program(const std::string& mode, int processes, int64_t piece_bytes) {
 }  // namespace bamtrain
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc > 4) return 2;
-  return bamtrain::main_program(argv[1], std::atoi(argv[2]), argc == 4 ? std::atoll(argv[3]) : 0);
+  return argc == 3 ? bamtrain::main_program(argv[1], std::atoi(argv[2])) : 2;
 }

@@ -3,6 +3,8 @@
 
 #include "ops/cuda/messages.h"
 
+#include <vector>
+
 #include "core/error.h"
 
 #ifdef BAMTRAIN_MPI
@@ -21,11 +23,10 @@ void check(int status) { require(status == MPI_SUCCESS, "an MPI call that succee
 }  // namespace
 
 struct Messages::State {
-  MPI_Request requests[PeerLink::kSlots][2];
+  std::vector<MPI_Request> requests[PeerLink::kSlots];
 };
 
 Messages::Messages(const Peers& peers, device::Stream) : state_(std::make_unique<State>()) {
-  for (auto& slot : state_->requests) slot[0] = slot[1] = MPI_REQUEST_NULL;
   peers.run_on_all_ranks([] {});
   int number = peers.rank == 0 ? 42 : 0;  // sent the way NCCL's id is
   peers.broadcast(&number, sizeof number, 0);
@@ -33,22 +34,25 @@ Messages::Messages(const Peers& peers, device::Stream) : state_(std::make_unique
 }
 Messages::~Messages() = default;
 
-void Messages::start(int slot, int peer, const void* out, int64_t out_bytes, void* in,
-                     int64_t in_bytes) {
+void Messages::start(int slot, std::span<const PeerMessage> messages) {
   auto& requests = state_->requests[slot];
-  for (MPI_Request r : requests) require(r == MPI_REQUEST_NULL, "a slot that is not under way");
-  if (in_bytes > 0) {
-    check(MPI_Irecv(in, static_cast<int>(in_bytes), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
-                    &requests[0]));
-  }
-  if (out_bytes > 0) {
-    check(MPI_Isend(out, static_cast<int>(out_bytes), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
-                    &requests[1]));
+  require(requests.empty(), "a slot that is not under way");
+  for (const auto& [peer, out, in] : messages) {
+    if (in.size() > 0) {
+      check(MPI_Irecv(in.data, static_cast<int>(in.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
+                      &requests.emplace_back()));
+    }
+    if (out.size() > 0) {
+      check(MPI_Isend(out.data, static_cast<int>(out.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
+                      &requests.emplace_back()));
+    }
   }
 }
 
 void Messages::finish(int slot) {
-  check(MPI_Waitall(2, state_->requests[slot], MPI_STATUSES_IGNORE));
+  auto& requests = state_->requests[slot];
+  check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+  requests.clear();
 }
 
 void Messages::all_reduce(float* data, int64_t n) {
@@ -62,7 +66,7 @@ Messages::Messages(const Peers&, device::Stream) {
   require(false, "one process in a build without MPI");
 }
 Messages::~Messages() = default;
-void Messages::start(int, int, const void*, int64_t, void*, int64_t) {}
+void Messages::start(int, std::span<const PeerMessage>) {}
 void Messages::finish(int) {}
 void Messages::all_reduce(float*, int64_t) {}
 

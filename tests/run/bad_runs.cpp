@@ -101,7 +101,7 @@ TEST_CASE("tokens_per_step that does not divide and lanes that do not fit are re
   require_error(run_config(w, c, {"train.tokens_per_step=1000"}), ExitCode::config,
                 {"train.tokens_per_step", "; use 896 or 1024, or change train.micro_batch"});
   require_error(run_config(w, c, {"train.lanes=16"}), ExitCode::config,
-                {"train.lanes", "; use a power of two up to 8, or 0 for the largest"});
+                {"train.lanes", "; use 8, or 0 for a power of two up to 8"});
 }
 
 TEST_CASE("cuda is refused in a build without it, and where there is no GPU") {

@@ -11,8 +11,8 @@ class DeviceLink final : public PeerLink {
  public:
   DeviceLink(const Peers& peers, Stream stream) : messages_(peers, stream), stream_(stream) {}
 
-  void start(int slot, int peer, const Tensor& out, const Tensor& in) override {
-    messages_.start(slot, peer, out.data, out.bytes(), in.data, in.bytes());
+  void start(int slot, std::span<const PeerMessage> messages) override {
+    messages_.start(slot, messages);
   }
   void finish(int slot) override { messages_.finish(slot); }
   void add(const Tensor& into, const Tensor& from) override {

@@ -128,16 +128,15 @@ struct Messages::State {
     first_messages(peers);
   }
 
-  /// A message to every peer of a reduction tree (core/reduction_tree.h), and a sum over all
-  /// processes. They make NCCL allocate its buffers now, not in the first step.
+  /// A message to every partner, and a sum over all processes. They make NCCL allocate its buffers
+  /// now, not in the first step.
   void first_messages(const Peers& peers) {
     constexpr int64_t kBytes = 256;
     struct Buffer {
       char* memory = static_cast<char*>(allocate(2 * kBytes));
       ~Buffer() { release(memory); }
     } const buffer;
-    for (int distance = 1; distance < peers.size; distance *= 2) {
-      const int peer = peers.rank ^ distance;
+    for (const int peer : peers.partners) {
       Group group;
       check(library().send(buffer.memory, kBytes, ncclUint8, peer, comm, travel.get()),
             "a first message to be sent");
@@ -169,21 +168,24 @@ Messages::Messages(const Peers& peers, device::Stream stream)
     : state_(std::make_unique<State>(peers, stream)) {}
 Messages::~Messages() = default;
 
-void Messages::start(int slot, int peer, const void* out, int64_t out_bytes, void* in,
-                     int64_t in_bytes) {
+void Messages::start(int slot, std::span<const PeerMessage> messages) {
   State& s = *state_;
   const Stream travel = s.travel.get();
   const auto index = static_cast<size_t>(slot);
   check(cudaEventRecord(s.ready.at(index), s.work), "an event");
   check(cudaStreamWaitEvent(travel, s.ready[index], 0), "a wait for an event");
   Group group;
-  if (out_bytes > 0) {
-    check(library().send(out, static_cast<size_t>(out_bytes), ncclUint8, peer, s.comm, travel),
-          "a message to be sent");
-  }
-  if (in_bytes > 0) {
-    check(library().receive(in, static_cast<size_t>(in_bytes), ncclUint8, peer, s.comm, travel),
-          "a message to be received");
+  for (const auto& [peer, out, in] : messages) {
+    if (out.size() > 0) {
+      check(library().send(out.data, static_cast<size_t>(out.bytes()), ncclUint8, peer, s.comm,
+                           travel),
+            "a message to be sent");
+    }
+    if (in.size() > 0) {
+      check(library().receive(in.data, static_cast<size_t>(in.bytes()), ncclUint8, peer, s.comm,
+                              travel),
+            "a message to be received");
+    }
   }
   group.end();
   check(cudaEventRecord(s.done[index], travel), "an event");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/peer_link.h"
 #include "kernels/launch.h"
@@ -21,7 +22,7 @@ class Messages {
 
   /// As in PeerLink, in device memory. A message is sent after the work already on the stream, and
   /// overlaps with later work.
-  void start(int slot, int peer, const void* out, int64_t out_bytes, void* in, int64_t in_bytes);
+  void start(int slot, std::span<const PeerMessage> messages);
   /// The stream waits for the slot's messages.
   void finish(int slot);
   void all_reduce(float* data, int64_t n);

@@ -1,0 +1,222 @@
+#include "core/group_reduction.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "core/checked.h"
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+// Ranges and messages begin at multiples of this many elements, which suits vector instructions.
+constexpr int64_t kAlignment = 64;
+// Elements of a message that is received in place: MPI counts bytes in an int.
+constexpr int64_t kLongestInPlace = int64_t{1} << 28;
+// More than 1 + log2 of any number of groups.
+constexpr int kDeepestTree = 64;
+
+int64_t aligned_down(int64_t n) { return n / kAlignment * kAlignment; }
+
+/// A range of elements.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+/// The p-th piece of r; empty past its end.
+Range piece_of(Range r, int64_t p, int64_t piece) {
+  const int64_t begin = std::min(r.end, r.begin + p * piece);
+  return {begin, std::min(r.end, begin + piece)};
+}
+
+Tensor elements(const Tensor& x, Range r) { return x.slice(0, r.begin, r.size()); }
+
+/// The elements that a process adds where sums are sent directly.
+Range range_of(int rank, int processes, int64_t n) {
+  const auto begin_of = [&](int64_t r) { return aligned_down(n / processes * r); };
+  return {begin_of(rank), rank + 1 == processes ? n : begin_of(rank + 1)};
+}
+
+/// Messages in pieces: the next one travels while the current one is processed. start(slot, p)
+/// starts the p-th, finished(slot, p) follows its arrival.
+template <class Start, class Finished>
+void in_pieces(PeerLink& link, int64_t pieces, Start&& start, Finished&& finished) {
+  const auto slot_of = [](int64_t p) { return static_cast<int>(p % PeerLink::kSlots); };
+  if (pieces > 0) start(slot_of(0), 0);
+  for (int64_t p = 0; p < pieces; ++p) {
+    if (p + 1 < pieces) start(slot_of(p + 1), p + 1);
+    link.finish(slot_of(p));
+    finished(slot_of(p), p);
+  }
+}
+
+}  // namespace
+
+GroupReduction::GroupReduction(int rank, int processes, int64_t groups)
+    : rank_(rank), processes_(processes), groups_(groups) {
+  require(rank >= 0 && rank < processes && processes <= groups, "a group for each process");
+  GroupStack all(groups);
+  int64_t fewest = groups;
+  for (int r = 0; r < processes; ++r) {
+    const GroupRange range = groups_of(r, processes, groups);
+    GroupStack own(groups);
+    for (int64_t l = range.begin; l < range.end; ++l) own.push({l, l + 1});
+    first_.push_back(all_sums());
+    for (const GroupRange& sum : own.sums()) additions_.push_back(all.push(sum));
+    fewest = std::min(fewest, own.size());
+  }
+  first_.push_back(all_sums());
+  most_received_ = all_sums() - fewest;
+  // Halving adds neighbours at distance 1, then 2, 4: the tree does so too if, after the sums of
+  // 2^k processes, k additions follow.
+  halves_ = std::has_single_bit(static_cast<unsigned>(processes)) && all_sums() == processes;
+  for (int r = 0; halves_ && r < processes; ++r) {
+    halves_ = additions_[static_cast<size_t>(r)] == std::countr_one(static_cast<unsigned>(r));
+  }
+  batch_.reserve(static_cast<size_t>(processes) * static_cast<size_t>(all_sums()));
+}
+
+double GroupReduction::total(std::span<double> sums) const {
+  require(std::ssize(sums) == all_sums(), "a number for each sum");
+  size_t n = 0;
+  for (size_t k = 0; k < sums.size(); ++k) {
+    sums[n++] = sums[k];
+    for (int i = 0; i < additions_[k]; ++i, --n) sums[n - 2] += sums[n - 1];
+  }
+  return sums[0];
+}
+
+void GroupReduction::run(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages) {
+  require(std::ssize(sums) == own_sums(), "the sums of the process's groups");
+  require(processes_ == 1 || messages.dtype == sums[0].dtype, "messages of the data's type");
+  if (processes_ == 1) return;
+  halves_ ? by_halves(link, sums[0], messages) : directly(link, sums, messages);
+}
+
+// At distance 1, 2, 4, a pair of ranks splits the range that both have summed over the same ranks
+// so far. Each receives and adds the other's half. So every element is added once per tree node, by
+// the rank that ends up with it (a + b == b + a: which of the two adds does not matter). The way
+// back, recursive doubling, only copies.
+void GroupReduction::by_halves(PeerLink& link, const Tensor& data, const Tensor& messages) {
+  const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots);
+  require(piece > 0, "room for messages");
+  const auto exchange = [&](Range give, Range take, int peer, bool adds) {
+    const auto memory = [&](int slot, Range in) {
+      return adds ? messages.slice(0, slot * piece, in.size()) : elements(data, in);
+    };
+    in_pieces(
+        link, ceil_div(std::max(give.size(), take.size()), piece),
+        [&](int slot, int64_t p) {
+          const PeerMessage message = {peer, elements(data, piece_of(give, p, piece)),
+                                       memory(slot, piece_of(take, p, piece))};
+          link.start(slot, {&message, 1});
+        },
+        [&](int slot, int64_t p) {
+          const Range in = piece_of(take, p, piece);
+          if (adds && in.size() > 0) link.add(elements(data, in), memory(slot, in));
+        });
+  };
+  const int levels = std::countr_zero(static_cast<unsigned>(processes_));
+  std::array<Range, 32> mine, theirs;
+  Range range{0, data.size()};
+  for (int level = 0; level < levels; ++level) {
+    const int64_t middle = range.begin + aligned_down(range.size() / 2);
+    const Range lower{range.begin, middle}, upper{middle, range.end};
+    const bool take_upper = ((rank_ >> level) & 1) != 0;
+    const auto l = static_cast<size_t>(level);
+    mine[l] = take_upper ? upper : lower;
+    theirs[l] = take_upper ? lower : upper;
+    exchange(theirs[l], mine[l], rank_ ^ (1 << level), true);
+    range = mine[l];
+  }
+  for (int level = levels - 1; level >= 0; --level) {
+    const auto l = static_cast<size_t>(level);
+    exchange(mine[l], theirs[l], rank_ ^ (1 << level), false);
+  }
+}
+
+void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
+                              const Tensor& messages) {
+  const int64_t n = sums[0].size();
+  const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots / most_received_);
+  require(piece > 0, "room for messages");
+  const Range own = range_of(rank_, processes_, n);
+  int64_t longest = 0;
+  for (int r = 0; r < processes_; ++r) {
+    longest = std::max(longest, range_of(r, processes_, n).size());
+  }
+  /// Where the k-th sum of another process is received.
+  const auto received = [&](int slot, int rank, int64_t k, Range in) {
+    const int64_t number = first_[static_cast<size_t>(rank)] + k;
+    const int64_t foreign = rank < rank_ ? number : number - own_sums();
+    return messages.slice(0, (slot * most_received_ + foreign) * piece, in.size());
+  };
+  in_pieces(
+      link, ceil_div(longest, piece),
+      [&](int slot, int64_t p) {
+        const Range in = piece_of(own, p, piece);
+        batch_.clear();
+        for (int r = 0; r < processes_; ++r) {
+          if (r == rank_) continue;
+          const Range out = piece_of(range_of(r, processes_, n), p, piece);
+          for (int64_t k = 0; k < std::max(own_sums(), sums_of(r)); ++k) {
+            PeerMessage& message = batch_.emplace_back();
+            message.peer = r;
+            if (k < own_sums()) message.out = elements(sums[static_cast<size_t>(k)], out);
+            if (k < sums_of(r)) message.in = received(slot, r, k, in);
+          }
+        }
+        link.start(slot, batch_);
+      },
+      [&](int slot, int64_t p) {
+        const Range in = piece_of(own, p, piece);
+        if (in.size() == 0) return;
+        const Tensor result = elements(sums[0], in);
+        std::array<Tensor, kDeepestTree> stack;
+        size_t depth = 0, number = 0;
+        for (int r = 0; r < processes_; ++r) {
+          for (int64_t k = 0; k < sums_of(r); ++k, ++number) {
+            stack.at(depth++) =
+                r == rank_ ? elements(sums[static_cast<size_t>(k)], in) : received(slot, r, k, in);
+            for (int i = 0; i < additions_[number]; ++i, --depth) {
+              Tensor &x = stack[depth - 2], &y = stack[depth - 1];
+              if (y.data == result.data) std::swap(x, y);  // a + b == b + a
+              link.add(x, y);
+            }
+          }
+        }
+      });
+  in_pieces(
+      link, ceil_div(longest, kLongestInPlace),
+      [&](int slot, int64_t p) {
+        batch_.clear();
+        for (int r = 0; r < processes_; ++r) {
+          if (r == rank_) continue;
+          batch_.push_back(
+              {r, elements(sums[0], piece_of(own, p, kLongestInPlace)),
+               elements(sums[0], piece_of(range_of(r, processes_, n), p, kLongestInPlace))});
+        }
+        link.start(slot, batch_);
+      },
+      [](int, int64_t) {});
+}
+
+std::vector<int> GroupReduction::partners() const {
+  std::vector<int> partners;
+  for (int r = 0; r < processes_; ++r) {
+    const bool exchanges =
+        halves_ ? std::has_single_bit(static_cast<unsigned>(r ^ rank_)) : r != rank_;
+    if (exchanges) partners.push_back(r);
+  }
+  return partners;
+}
+
+int64_t GroupReduction::elements_sent(int64_t n) const {
+  const int64_t own = range_of(rank_, processes_, n).size();
+  if (halves_) return 2 * (n - own);
+  return own_sums() * (n - own) + own * (processes_ - 1);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,64 @@
+#pragma once
+// An all-reduce of gradients over the processes of a run whose result is bitwise identical for any
+// number of them.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/group_tree.h"
+#include "core/peer_link.h"
+
+namespace bamtrain {
+
+/// Adds the sums of all processes' groups in the tree of core/group_tree.h. If every process has
+/// one sum and their number is a power of two that fits the tree, by recursive halving. Otherwise
+/// each process receives all sums of its range of the elements, adds them and returns the result.
+class GroupReduction {
+ public:
+  /// REQUIRES: 1 <= processes <= groups.
+  GroupReduction(int rank, int processes, int64_t groups);
+
+  /// The groups of this process, of which it has own_sums() sums: the largest nodes of the tree.
+  GroupRange groups() const { return groups_of(rank_, processes_, groups_); }
+  int64_t own_sums() const { return sums_of(rank_); }
+  /// Sums of all processes, in group order; those of this one begin with number first_sum().
+  int64_t all_sums() const { return std::ssize(additions_); }
+  int64_t first_sum() const { return first_[static_cast<size_t>(rank_)]; }
+
+  /// The tree's sum of one number for each of all_sums(), which are overwritten.
+  double total(std::span<double> sums) const;
+
+  /// Replaces sums[0] (n) by the sum over all groups; the other sums are left undefined. NaN
+  /// results are NaN everywhere, but their payload may depend on the number of processes.
+  ///
+  /// `messages`, of the sums' dtype and in memory that the link can access, is the receive buffer.
+  /// A message has at most a PeerLink::kSlots-th of it, divided by the number of sums that are
+  /// received at a time. REQUIRES: all processes call it with the same sizes. Allocates nothing.
+  void run(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages);
+
+  /// The processes with which this one exchanges messages.
+  std::vector<int> partners() const;
+  /// Whether the reduction is by recursive halving.
+  bool halves() const { return halves_; }
+  /// Elements that this process sends when it reduces n.
+  int64_t elements_sent(int64_t n) const;
+
+ private:
+  int64_t sums_of(int rank) const {
+    const auto r = static_cast<size_t>(rank);
+    return first_[r + 1] - first_[r];
+  }
+  void by_halves(PeerLink& link, const Tensor& data, const Tensor& messages);
+  void directly(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages);
+
+  int rank_, processes_;
+  int64_t groups_;
+  std::vector<int64_t> first_;  // (processes + 1): the first sum of each
+  std::vector<int> additions_;  // by sum: GroupStack::push
+  int64_t most_received_ = 0;   // sums that a process receives, at most
+  bool halves_ = false;
+  std::vector<PeerMessage> batch_;  // that start together
+};
+
+}  // namespace bamtrain
