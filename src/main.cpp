@@ -25,6 +25,7 @@
 #include "core/version.h"
 #include "core/wait_policy.h"
 #include "dist/agreement.h"
+#include "dist/launch.h"
 #include "run/agreement.h"
 #include "run/signals.h"
 
@@ -124,7 +125,9 @@ int parse_and_run(int argc, char** argv) {
 
   take_stop_signals();
   // Outlives the handler: the other ranks wait until abort() releases them.
-  const std::unique_ptr<Communicator> comm = make_communicator();
+  const std::unique_ptr<Communicator> comm =
+      detect_launch().parallel() ? make_communicator(peer_timeout_of(arguments))
+                                 : make_communicator();
   return run_or_abort(*comm, [&] {
     if (!arguments.print_config) return run_train(arguments, *comm);
     return comm->rank() == 0 ? print_config(arguments) : 0;

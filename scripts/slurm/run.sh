@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a training command inside a batch job: SIGUSR1, which Slurm sends before the time limit, goes
 # on to the command, which saves a checkpoint and exits with code 85; the job is then queued again, and the
-# same command resumes.
+# same command resumes. So it is after code 8, a process that was lost, the first ten times that the job starts.
 #
 #   scripts/slurm/run.sh COMMAND [ARGUMENT...]
 #
@@ -32,9 +32,14 @@ done
 wait "$command"
 code=$?
 
-if [ "$code" -eq 85 ] && [ -n "${SLURM_JOB_ID:-}" ]; then
-  echo "run.sh: saved; job $SLURM_JOB_ID is queued again"
-  scontrol requeue "$SLURM_JOB_ID" || exit 85
-  exit 0
+if [ -n "${SLURM_JOB_ID:-}" ]; then
+  again=''
+  [ "$code" -ne 85 ] || again=saved
+  [ "$code" -ne 8 ] || [ "${SLURM_RESTART_COUNT:-0}" -ge 9 ] || again='a process was lost'
+  if [ -n "$again" ]; then
+    echo "run.sh: $again; job $SLURM_JOB_ID is queued again"
+    scontrol requeue "$SLURM_JOB_ID" || exit "$code"
+    exit 0
+  fi
 fi
 exit "$code"

@@ -154,6 +154,14 @@ std::vector<CLI::Option*> add_training_options(CLI::App& app, TrainArguments& ar
   return out;
 }
 
+double peer_timeout_of(const TrainArguments& arguments) {
+  try {
+    return config_of(arguments).train.peer_timeout;
+  } catch (const Error&) {
+    return TrainConfig().peer_timeout;
+  }
+}
+
 int print_config(const TrainArguments& arguments) {
   const RunConfig c = config_of(arguments);
   if (const std::string taken = version_taken(c, arguments.config); !taken.empty()) {
@@ -187,6 +195,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   run_on_all_ranks(comm, [&] {
     run.config = config_of(arguments);
+    comm.set_peer_timeout(run.config.train.peer_timeout);
     run.resolved = resolved_json(run.config);
     run.config_file = config_file(run.config);
   });

@@ -21,6 +21,10 @@ struct TrainArguments {
 std::vector<CLI::Option*> add_training_options(CLI::App& app, TrainArguments& arguments,
                                                const std::string& config);
 
+/// train.peer_timeout, read before the processes are connected. The default where the configuration
+/// has an error, which is told once they are.
+double peer_timeout_of(const TrainArguments& arguments);
+
 /// Prints the configuration as the run would use it. Returns the exit code.
 int print_config(const TrainArguments& arguments);
 

@@ -97,6 +97,11 @@ std::vector<Key> training_keys() {
           "gradient all-reduce; tree: bitwise identical on any number of processes; library: MPI's "
           "or NCCL's own sum, faster, but results depend on the number of processes",
           {{"tree", Reduction::tree}, {"library", Reduction::library}}, FIELD(train.reduction)),
+      resumable(key("train.peer_timeout",
+                    "seconds that a process waits for the others in a step, and that one may be "
+                    "silent; then all end with exit code 8. Ten times as long while connecting, in "
+                    "the first step and while saving. 0: for ever",
+                    number_within(0, kMaxPeerTimeout), FIELD(train.peer_timeout))),
       choice<Precision>("train.precision",
                         "precision of activations and matrix products. Master weights and sums "
                         "stay fp32; tf32: fp32 with TF32 products, on GPUs",

@@ -19,6 +19,9 @@ struct Peers {
   /// Runs `f`, which must not wait for other ranks. If it fails on any rank, no rank continues.
   /// Collective.
   std::function<void(const std::function<void()>& f)> run_on_all_ranks;
+  /// `f` is called on another thread before this process ends because others do not answer. It
+  /// makes the link's library give up. Null: nothing.
+  std::function<void(std::function<void()> f)> before_end;
 };
 
 /// Sends `out` to `peer` and receives `in` from it. An empty tensor sends no message. Tensors are

@@ -13,7 +13,7 @@ std::unique_ptr<Communicator> make_single_communicator();
 
 /// Connects the processes of MPI_COMM_WORLD: starts MPI, and finalizes it when destroyed. Exists
 /// only in builds with MPI. Throws Error (ExitCode::distributed) if fewer processes are connected
-/// than `launch` announces.
-std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch);
+/// than `launch` announces. peer_timeout: see Communicator::set_peer_timeout.
+std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch, double peer_timeout);
 
 }  // namespace bamtrain

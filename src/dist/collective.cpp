@@ -110,9 +110,14 @@ std::string different_names(Communicator& comm, const std::string& own) {
 }
 
 Peers peers_of(Communicator& comm, std::vector<int> partners) {
-  return {comm.rank(), comm.size(), std::move(partners),
+  return {comm.rank(),
+          comm.size(),
+          std::move(partners),
           [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
-          [&comm](const std::function<void()>& f) { run_on_all_ranks(comm, f); }};
+          [&comm](const std::function<void()>& f) { run_on_all_ranks(comm, f); },
+          [watchdog = comm.watchdog()](std::function<void()> f) {
+            if (watchdog != nullptr) watchdog->before_end(std::move(f));
+          }};
 }
 
 }  // namespace bamtrain

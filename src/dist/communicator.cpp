@@ -9,10 +9,10 @@
 
 namespace bamtrain {
 
-std::unique_ptr<Communicator> make_communicator() {
+std::unique_ptr<Communicator> make_communicator([[maybe_unused]] double peer_timeout) {
   const Launch launch = detect_launch();
 #ifdef BAMTRAIN_MPI
-  if (launch.parallel()) return make_mpi_communicator(launch);
+  if (launch.parallel()) return make_mpi_communicator(launch, peer_timeout);
 #else
   require_single_process(launch);
 #endif
@@ -22,6 +22,23 @@ std::unique_ptr<Communicator> make_communicator() {
 #ifndef BAMTRAIN_MPI
 std::string mpi_library() { return ""; }
 #endif
+
+std::string scattered_ranks(std::span<const int> machines) {
+  for (size_t first = 0; first < machines.size(); ++first) {
+    if (machines[first] != static_cast<int>(first)) continue;
+    std::string ranks;
+    bool scattered = false;
+    size_t last = first;
+    for (size_t r = first; r < machines.size(); ++r) {
+      if (machines[r] != machines[first]) continue;
+      ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
+      scattered |= r > last + 1;
+      last = r;
+    }
+    if (scattered) return ranks;
+  }
+  return "";
+}
 
 void check_process_count(int size, int64_t groups) {
   if (size >= 1 && size <= groups) return;

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/peer_link.h"
+#include "dist/watchdog.h"
 
 namespace bamtrain {
 
@@ -28,6 +30,8 @@ class Communicator {
   virtual int size() const = 0;
   /// Index of this process among those on its machine, from 0.
   virtual int local_rank() const = 0;
+  /// The lowest rank on its machine.
+  virtual int machine() const = 0;
 
   /// Replaces data (n) by its sum over all ranks. The order of the additions is MPI's: REQUIRES
   /// sums that are exact in every order, of integers or where one rank alone has a number.
@@ -44,6 +48,12 @@ class Communicator {
 
   virtual void barrier() = 0;
 
+  /// What ends this process where a wait for others takes too long; null with a single process.
+  virtual Watchdog* watchdog() = 0;
+  /// Sets its timeout, in seconds; 0: none. Throws Error (ExitCode::distributed) if there is one
+  /// but this process has no connection to rank 0.
+  virtual void set_peer_timeout(double seconds) = 0;
+
   /// Ends the processes of all ranks with `exit_code`, including this one, whatever they are
   /// waiting for. With a single process there is nobody to release, and it returns.
   virtual void abort(int exit_code) = 0;
@@ -53,12 +63,17 @@ class Communicator {
 /// dist/launch.h), otherwise a single process. Throws Error (ExitCode::distributed) if a launcher
 /// started several processes that cannot reach each other: this binary was built without MPI, or
 /// with another MPI than the launcher's. They would be copies of one run writing the same files.
+/// peer_timeout: see Communicator::set_peer_timeout.
 /// REQUIRES: at most one call per process, since MPI starts only once.
-std::unique_ptr<Communicator> make_communicator();
+std::unique_ptr<Communicator> make_communicator(double peer_timeout = Watchdog::kDefaultTimeout);
 
 /// Name and version of the linked MPI library, "Open MPI v4.1.4"; empty in a build without MPI.
 /// Does not start MPI.
 std::string mpi_library();
+
+/// Names the first machine whose ranks do not follow one another, by its ranks: "0, 2, 4"; empty:
+/// there is none. machines: Communicator::machine() of each rank.
+std::string scattered_ranks(std::span<const int> machines);
 
 /// Throws Error (ExitCode::distributed) unless there are 1 to `groups` processes.
 void check_process_count(int size, int64_t groups);

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "dist/backends.h"
+#include "dist/watchdog.h"
 
 namespace bamtrain {
 namespace {
@@ -51,26 +52,31 @@ void for_counts(int64_t n, F&& f) {
 /// Messages between the processes of MPI_COMM_WORLD, in host memory.
 class MpiLink final : public PeerLink {
  public:
+  explicit MpiLink(Watchdog& watchdog) : watchdog_(watchdog) {}
+
   void start(int slot, std::span<const PeerMessage> messages) override {
-    std::vector<MPI_Request>& requests = requests_.at(static_cast<size_t>(slot));
+    std::vector<Request>& requests = requests_.at(static_cast<size_t>(slot));
     require(requests.empty(), "an idle slot");
     for (const auto& [peer, out, in] : messages) {
       if (in.size() > 0) {
         check(MPI_Irecv(in.data, static_cast<int>(in.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
-                        &requests.emplace_back()),
+                        &requests.emplace_back(Request{peer}).of),
               "MPI_Irecv");
       }
       if (out.size() > 0) {
         check(MPI_Isend(out.data, static_cast<int>(out.bytes()), MPI_BYTE, peer, kTag,
-                        MPI_COMM_WORLD, &requests.emplace_back()),
+                        MPI_COMM_WORLD, &requests.emplace_back(Request{peer}).of),
               "MPI_Isend");
       }
     }
   }
 
   void finish(int slot) override {
-    std::vector<MPI_Request>& requests = requests_.at(static_cast<size_t>(slot));
-    for (MPI_Request& r : requests) check(MPI_Wait(&r, MPI_STATUS_IGNORE), "MPI_Wait");
+    std::vector<Request>& requests = requests_.at(static_cast<size_t>(slot));
+    for (Request& r : requests) {
+      const Wait wait(&watchdog_, "MPI_Wait", r.peer);
+      check(MPI_Wait(&r.of, MPI_STATUS_IGNORE), "MPI_Wait");
+    }
     requests.clear();
   }
 
@@ -83,6 +89,7 @@ class MpiLink final : public PeerLink {
   }
 
   void all_reduce(const Tensor& data) override {
+    const Wait wait(&watchdog_, "MPI_Allreduce");
     for_counts(data.size(), [&data](int64_t from, int count) {
       check(MPI_Allreduce(MPI_IN_PLACE, data.ptr<float>() + from, count, MPI_FLOAT, MPI_SUM,
                           MPI_COMM_WORLD),
@@ -91,12 +98,20 @@ class MpiLink final : public PeerLink {
   }
 
  private:
-  std::array<std::vector<MPI_Request>, kSlots> requests_;
+  struct Request {
+    int peer;
+    MPI_Request of = MPI_REQUEST_NULL;
+  };
+  Watchdog& watchdog_;
+  std::array<std::vector<Request>, kSlots> requests_;
 };
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(const Launch& launch) {
+  MpiCommunicator(const Launch& launch, double peer_timeout) {
+    watchdog_.set_timeout(peer_timeout);
+    const InPhase connecting(&watchdog_, phases::kConnecting, 0);
+    const Wait wait(&watchdog_, "MPI_Init and the first exchanges");
     int initialized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     require(initialized == 0, "one MPI communicator per process");
@@ -114,7 +129,13 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
           "MPI_Comm_split_type");
     check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
+    check(MPI_Allreduce(&rank_, &machine_, 1, MPI_INT, MPI_MIN, machine), "MPI_Allreduce");
     check(MPI_Comm_free(&machine), "MPI_Comm_free");
+    if (size_ == 1) return;
+    unwatched_ = watchdog_.connect(
+        rank_, size_, [this](void* data, int64_t bytes) { broadcast(data, bytes, 0); });
+    // Rank 0 knows who has called from here on.
+    barrier();
   }
 
   ~MpiCommunicator() override {
@@ -122,14 +143,17 @@ class MpiCommunicator final : public Communicator {
       std::fprintf(stderr, "bamtrain: rank %d failed and stops the run\n", rank_);
       abort(static_cast<int>(ExitCode::internal));
     }
+    const Wait wait(&watchdog_, "MPI_Finalize");
     MPI_Finalize();
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int local_rank() const override { return local_rank_; }
+  int machine() const override { return machine_; }
 
   void sum(double* data, int64_t n) override {
+    const Wait wait(&watchdog_, "MPI_Allreduce");
     for_counts(n, [data](int64_t from, int count) {
       check(MPI_Allreduce(MPI_IN_PLACE, data + from, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
             "MPI_Allreduce");
@@ -138,6 +162,7 @@ class MpiCommunicator final : public Communicator {
   PeerLink* link() override { return &link_; }
 
   bool any(bool value) override {
+    const Wait wait(&watchdog_, "MPI_Allreduce");
     int mine = value ? 1 : 0, result = 0;
     check(MPI_Allreduce(&mine, &result, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD), "MPI_Allreduce");
     return result != 0;
@@ -145,21 +170,42 @@ class MpiCommunicator final : public Communicator {
 
   void broadcast(void* data, int64_t bytes, int root) override {
     require(root >= 0 && root < size_, "a rank as the root");
+    const Wait wait(&watchdog_, "MPI_Bcast");
     for_counts(bytes, [data, root](int64_t from, int count) {
       check(MPI_Bcast(static_cast<char*>(data) + from, count, MPI_BYTE, root, MPI_COMM_WORLD),
             "MPI_Bcast");
     });
   }
 
-  void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
+  void barrier() override {
+    const Wait wait(&watchdog_, "MPI_Barrier");
+    check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+  }
 
-  void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+  Watchdog* watchdog() override { return size_ > 1 ? &watchdog_ : nullptr; }
+  void set_peer_timeout(double seconds) override {
+    if (size_ > 1 && seconds > 0 && !unwatched_.empty()) {
+      throw Error(ExitCode::distributed, "connections between processes",
+                  "TCP from every process to rank 0", unwatched_,
+                  "allow it between the nodes, or set train.peer_timeout to 0, without which a "
+                  "process that is lost is not noticed");
+    }
+    watchdog_.set_timeout(seconds);
+  }
+
+  void abort(int exit_code) override {
+    watchdog_.fail(exit_code);
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+  }
 
  private:
+  Watchdog watchdog_;      // first: it says goodbye after all else
+  std::string unwatched_;  // why there is no connection to rank 0
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
-  MpiLink link_;
+  int machine_ = 0;
+  MpiLink link_{watchdog_};
 };
 
 }  // namespace
@@ -174,8 +220,8 @@ std::string mpi_library() {
   return name;
 }
 
-std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch) {
-  return std::make_unique<MpiCommunicator>(launch);
+std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch, double peer_timeout) {
+  return std::make_unique<MpiCommunicator>(launch, peer_timeout);
 }
 
 }  // namespace bamtrain

@@ -111,6 +111,7 @@ bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::js
 
 void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen) {
   const RunConfig& c = run_.config;
+  const InPhase saving(comm.watchdog(), phases::kSaving, step);
   run_on_rank_zero(comm, [&] {
     try {
       trainer.check_finite(step);

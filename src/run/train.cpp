@@ -107,6 +107,14 @@ bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progres
   return true;
 }
 
+/// Communicator::machine() of each rank.
+std::vector<int> machines_of(Communicator& comm) {
+  std::vector<double> of_ranks(static_cast<size_t>(comm.size()), 0.0);
+  of_ranks[static_cast<size_t>(comm.rank())] = comm.machine();
+  comm.sum(of_ranks.data(), comm.size());
+  return {of_ranks.begin(), of_ranks.end()};
+}
+
 /// Whether any process was asked to stop before step `next`. The trigger file counts once.
 bool stop_requested(Communicator& comm, const std::string& out_dir, int64_t next) {
   bool stop = stop_signalled_before(next);
@@ -254,7 +262,15 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const std::string devices = different_names(comm, backend.name());  // empty: all the same
   if (!devices.empty()) {
     notes.note("warning: the processes compute on different devices: " + devices +
-               "; the slowest sets the pace, and results differ from runs on one kind of device");
+               "; the slowest sets the pace, and results differ from runs on one kind of device; "
+               "ask the batch system for one kind (Slurm: --constraint)");
+  }
+  if (const std::string ranks = scattered_ranks(machines_of(comm)); !ranks.empty()) {
+    notes.note(
+        "warning: ranks " + ranks +
+        " are on one machine, and others are between them; "
+        "neighbours exchange the most gradients, so place ranks by machine (mpirun: --map-by "
+        "slot, Slurm: --distribution=block)");
   }
   TrainResult result;
   // A refused run must not create a folder. If there is no folder, restore finds nothing in it.
@@ -316,6 +332,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   bool compared = false;
   if (c.data.verify && resumed < end) check = start_check(comm, trainer, resumed);
   for (int64_t step = resumed; step < end; ++step) {
+    const InPhase training(comm.watchdog(),
+                           step == resumed ? phases::kFirstStep : phases::kTraining, step + 1);
     trainer.start_step(step, comm);
     if (check && !compared) compared = all_compared(*check, comm, progress);
     const int64_t done = step + 1;
@@ -361,6 +379,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (logged) line["data_wait"] = data_wait.take_mean();
     bool seen = false;  // whether a loss of the current parameters was computed
     if (evaluate) {
+      const InPhase evaluating(comm.watchdog(), phases::kEvaluating, done);
       if (const auto pass = trainer.validate(
               comm, progress.evaluation(fmt::format("step {} validation", done)))) {
         const ClusteredMean& loss = pass->loss;
@@ -382,6 +401,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       }
     }
     if (of_tasks) {
+      const InPhase evaluating(comm.watchdog(), phases::kEvaluating, done);
       std::unique_ptr<Backend> beside;
       run_on_all_ranks(comm, [&] { beside = run.beside(); });
       line["tasks"] =
@@ -397,6 +417,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (evaluate || (due && c.log.tensorboard)) parameters = mechanism_parameters(trainer);
     if (evaluate) line["parameters"] = parameters_json(parameters);
     if (logged || sample || save_now) {
+      const InPhase writing(comm.watchdog(), sample ? phases::kEvaluating : phases::kSaving, done);
       run_on_rank_zero(comm, [&] {
         result.lock->require_held();
         if (logged) logs->write(line);

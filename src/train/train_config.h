@@ -73,6 +73,8 @@ struct ScheduleConfig {
   bool reaches_minimum = true;  // wsd: at the last step; false: one step later (config_version 1)
 };
 
+inline constexpr double kMaxPeerTimeout = 1e6;  // s
+
 struct TrainConfig {
   int64_t steps = 0;
   int64_t stop_at = 0;             // stop there and save a checkpoint; 0: at `steps`
@@ -83,6 +85,7 @@ struct TrainConfig {
   Reduction reduction = Reduction::tree;
   Precision precision = Precision::f32;
   Recompute recompute = Recompute::none;
+  double peer_timeout = 60;  // s that a process waits for others in a step; 0: for ever
 };
 
 /// The step at which a run stops.

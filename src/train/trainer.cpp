@@ -150,6 +150,8 @@ void Trainer::check_memory(int64_t beside) const {
 }
 
 void Trainer::connect(Communicator& comm) {
+  const InPhase connecting(comm.watchdog(), phases::kConnecting, 0);
+  const Wait wait(comm.watchdog(), "a connection between the GPUs");
   if (processes_ > 1) link_ = backend_.connect(peers_of(comm, reduction_.partners()));
   connected_ = true;
 }
@@ -299,6 +301,7 @@ void Trainer::reduce(Communicator& comm) {
   PeerLink* const link = link_ ? link_.get() : comm.link();
   require(link != nullptr, "processes that are connected");
   const auto own = static_cast<size_t>(reduction_.own_sums());
+  const Wait wait(link_ ? comm.watchdog() : nullptr, "messages between GPUs");
   if (config_.train.reduction == Reduction::tree) {
     return reduction_.run(*link, {gradients_.data(), own}, messages_);
   }
@@ -348,7 +351,12 @@ double Trainer::learning_rate(int64_t step) const {
 std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   const int64_t count = std::exchange(in_flight_, 0);
   if (count == 0) return {};
-  backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
+  {
+    // Messages between devices are waited for here.
+    const Wait wait(link_ ? comm.watchdog() : nullptr, "gradients of other GPUs", Wait::kNobody,
+                    count);
+    backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
+  }
   const int64_t own = reduction_.own_sums(), all = reduction_.all_sums();
   const auto of_step = [&](std::vector<double>& values, int64_t size, int64_t step) {
     return std::span(values).subspan(static_cast<size_t>(size * step), static_cast<size_t>(size));

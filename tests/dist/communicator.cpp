@@ -71,6 +71,15 @@ TEST_CASE("there are as many processes as groups at most") {
   CHECK(contains(message_of(0, 4), "train.lanes = 4"));
 }
 
+TEST_CASE("ranks of one machine that do not follow one another are named") {
+  const auto scattered = [](std::vector<int> machines) { return scattered_ranks(machines); };
+  CHECK(scattered({0}).empty());
+  CHECK(scattered({0, 0, 2, 2, 4}).empty());
+  CHECK(scattered({0, 1, 0, 1}) == "0, 2");
+  CHECK(scattered({0, 0, 2, 3, 2, 3}) == "2, 4");
+  CHECK(scattered({0, 1, 1, 0}) == "0, 3");
+}
+
 TEST_CASE("launchers are known by their variables, the innermost first") {
   {
     const LaunchEnvironment nothing{};

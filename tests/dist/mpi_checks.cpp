@@ -2,6 +2,11 @@
 // Usage: mpi_checks MODE PROCESSES. Exit code 0: every check passed on every
 // rank.
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +15,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -215,6 +221,47 @@ void names(Communicator& communicator, Checks& checks) {
                "each name with the first rank that has it");
 }
 
+constexpr double kTimeout = 0.5;  // s
+
+/// Ends when it is ended.
+[[noreturn]] void do_nothing() {
+  for (;;) ::pause();
+}
+
+/// Rank `of` does something else while the others wait for it in a step.
+template <class F>
+void while_others_wait(Communicator& communicator, int of, F&& f, double timeout = kTimeout) {
+  communicator.set_peer_timeout(timeout);
+  const InPhase training(communicator.watchdog(), phases::kTraining, 41);
+  if (communicator.rank() == of) f();
+  communicator.barrier();
+  std::printf("passed the barrier\n");
+}
+
+/// Waits that pass, though they are longer than the timeout.
+void long_waits(Communicator& communicator, Checks& checks) {
+  communicator.set_peer_timeout(kTimeout);
+  const auto work = [] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(3 * kTimeout));
+  };
+  for (const Phase* phase : {&phases::kEvaluating, &phases::kSaving, &phases::kFirstStep}) {
+    const InPhase in(communicator.watchdog(), *phase, 3);
+    run_on_rank_zero(communicator, work);
+  }
+  {
+    const InPhase in(communicator.watchdog(), phases::kTraining, 3);
+    const Wait several_steps(communicator.watchdog(), "steps", Wait::kNobody, 10);
+    work();
+  }
+  communicator.set_peer_timeout(0);
+  const InPhase in(communicator.watchdog(), phases::kTraining, 3);
+  run_on_rank_zero(communicator, work);
+  communicator.set_peer_timeout(kTimeout);
+  checks.check(true, "waits within their limits");
+  // The others leave, and wait for this rank at their end alone.
+  if (communicator.rank() == 0) work();
+}
+
 int run(const std::string& mode, Communicator& communicator) {
   Checks checks(communicator);
   if (mode == "groups") groups(communicator, checks);
@@ -227,6 +274,33 @@ int run(const std::string& mode, Communicator& communicator) {
   if (mode == "some_alike") fail_side_by_side(communicator, 0b1101, true);
   if (mode == "rank_2_alone") fail_side_by_side(communicator, 0b0100, true);
   if (mode == "count") check_process_count(communicator.size(), 2);
+  if (mode == "long_waits") long_waits(communicator, checks);
+  // Of what happens to a rank: "late_1", "stopped_0", "killed_2".
+  if (const size_t end = mode.find('_'); end != std::string::npos && std::isdigit(mode.back())) {
+    const std::string what = mode.substr(0, end);
+    const int rank = mode.back() - '0';
+    if (what == "late") while_others_wait(communicator, rank, do_nothing);
+    // By then it is silent.
+    if (what == "stopped")
+      while_others_wait(
+          communicator, rank, [] { ::raise(SIGSTOP); }, 2);
+    if (what == "killed") while_others_wait(communicator, rank, [] { ::raise(SIGKILL); });
+    if (what == "failed") {
+      while_others_wait(communicator, rank, [] {
+        throw Error(ExitCode::nonfinite, "step 3", "a finite loss", "not-a-number", "");
+      });
+    }
+    // Of a pair, one waits for a message that is not sent.
+    if (what == "silent") {
+      communicator.set_peer_timeout(kTimeout);
+      const InPhase training(communicator.watchdog(), phases::kTraining, 41);
+      if (communicator.rank() == rank) do_nothing();
+      std::vector<float> data(100);
+      const PeerMessage message = {rank, {}, tensor_of(data)};
+      communicator.link()->start(0, {&message, 1});
+      communicator.link()->finish(0);
+    }
+  }
   if (mode == "mismatch") {
     std::vector<float> data(communicator.rank() == 0 ? 100 : 4000);
     const PeerMessage message = {1 - communicator.rank(), tensor_of(data), tensor_of(data)};

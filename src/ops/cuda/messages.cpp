@@ -6,7 +6,9 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -23,7 +25,8 @@ struct Library {
                            "install NCCL, over which GPUs exchange gradients, and name its "
                            "folder in LD_LIBRARY_PATH, or start one process"};
   decltype(&ncclGetUniqueId) unique_id = nccl["ncclGetUniqueId"];
-  decltype(&ncclCommInitRank) init = nccl["ncclCommInitRank"];
+  decltype(&ncclCommInitRankConfig) init = nccl["ncclCommInitRankConfig"];
+  decltype(&ncclCommGetAsyncError) state = nccl["ncclCommGetAsyncError"];
   decltype(&ncclCommDestroy) destroy = nccl["ncclCommDestroy"];
   decltype(&ncclCommAbort) abort = nccl["ncclCommAbort"];
   decltype(&ncclGetErrorString) error_string = nccl["ncclGetErrorString"];
@@ -50,6 +53,15 @@ void check(ncclResult_t result, const char* what) {
                      "NCCL_DEBUG=INFO prints more; the run resumes from its last checkpoint");
 }
 
+/// The same of a call on a communicator that does not block: waits until the call is done.
+void check(ncclComm_t comm, ncclResult_t result, const char* what) {
+  while (result == ncclInProgress) {
+    std::this_thread::yield();
+    check(library().state(comm, &result), what);
+  }
+  check(result, what);
+}
+
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   throw Error::fault(
@@ -61,7 +73,9 @@ void check(cudaError_t error, const char* what) {
 /// no other call, not even destroying the communicator, may come before its end.
 class Group {
  public:
-  Group() { check(library().group_start(), "a group of messages"); }
+  explicit Group(ncclComm_t comm) : comm_(comm) {
+    check(library().group_start(), "a group of messages");
+  }
   ~Group() {
     if (open_) (void)library().group_end();
   }
@@ -69,10 +83,25 @@ class Group {
   Group& operator=(const Group&) = delete;
   void end() {
     open_ = false;
-    check(library().group_end(), "a group of messages");
+    check(comm_, library().group_end(), "a group of messages");
+  }
+
+  void send(const void* out, int64_t bytes, int peer, Stream stream) {
+    queued(library().send(out, static_cast<size_t>(bytes), ncclUint8, peer, comm_, stream),
+           "a message to be sent");
+  }
+  void receive(void* in, int64_t bytes, int peer, Stream stream) {
+    queued(library().receive(in, static_cast<size_t>(bytes), ncclUint8, peer, comm_, stream),
+           "a message to be received");
   }
 
  private:
+  /// Within a group, a call is in progress until the group's end.
+  static void queued(ncclResult_t result, const char* what) {
+    if (result != ncclInProgress) check(result, what);
+  }
+
+  ncclComm_t comm_;
   bool open_ = true;
 };
 
@@ -109,6 +138,7 @@ struct Messages::State {
   Stream work;        // the backend's
   WorkStream travel;  // of the messages
   ncclComm_t comm = nullptr;
+  std::function<void(std::function<void()>)> before_end;  // Peers::before_end
   std::array<cudaEvent_t, PeerLink::kSlots> ready = {}, done = {};
 
   State(const Peers& peers, Stream stream) : work(stream) {
@@ -124,7 +154,12 @@ struct Messages::State {
     });
     check_own_devices(peers);
     peers.broadcast(&id, sizeof id, 0);
-    check(library().init(&comm, peers.size, id, peers.rank), "a connection between the GPUs");
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const ncclResult_t begun = library().init(&comm, peers.size, id, peers.rank, &config);
+    before_end = peers.before_end;
+    before_end([this] { (void)library().abort(comm); });
+    check(comm, begun, "a connection between the GPUs");
     first_messages(peers);
   }
 
@@ -137,21 +172,21 @@ struct Messages::State {
       ~Buffer() { release(memory); }
     } const buffer;
     for (const int peer : peers.partners) {
-      Group group;
-      check(library().send(buffer.memory, kBytes, ncclUint8, peer, comm, travel.get()),
-            "a first message to be sent");
-      check(library().receive(buffer.memory + kBytes, kBytes, ncclUint8, peer, comm, travel.get()),
-            "a first message to be received");
+      Group group(comm);
+      group.send(buffer.memory, kBytes, peer, travel.get());
+      group.receive(buffer.memory + kBytes, kBytes, peer, travel.get());
       group.end();
     }
     auto* const sums = reinterpret_cast<float*>(buffer.memory);
-    check(library().all_reduce(sums, sums, kBytes / sizeof(float), ncclFloat32, ncclSum, comm,
+    check(comm,
+          library().all_reduce(sums, sums, kBytes / sizeof(float), ncclFloat32, ncclSum, comm,
                                travel.get()),
           "a first sum over all GPUs");
     check(cudaStreamSynchronize(travel.get()), "the first messages");
   }
 
   ~State() {
+    if (before_end) before_end({});
     // During an error, peers may never answer, and destroy() would wait for them.
     if (comm != nullptr) {
       (void)(std::uncaught_exceptions() > 0 ? library().abort(comm) : library().destroy(comm));
@@ -174,18 +209,10 @@ void Messages::start(int slot, std::span<const PeerMessage> messages) {
   const auto index = static_cast<size_t>(slot);
   check(cudaEventRecord(s.ready.at(index), s.work), "an event");
   check(cudaStreamWaitEvent(travel, s.ready[index], 0), "a wait for an event");
-  Group group;
+  Group group(s.comm);
   for (const auto& [peer, out, in] : messages) {
-    if (out.size() > 0) {
-      check(library().send(out.data, static_cast<size_t>(out.bytes()), ncclUint8, peer, s.comm,
-                           travel),
-            "a message to be sent");
-    }
-    if (in.size() > 0) {
-      check(library().receive(in.data, static_cast<size_t>(in.bytes()), ncclUint8, peer, s.comm,
-                              travel),
-            "a message to be received");
-    }
+    if (out.size() > 0) group.send(out.data, out.bytes(), peer, travel);
+    if (in.size() > 0) group.receive(in.data, in.bytes(), peer, travel);
   }
   group.end();
   check(cudaEventRecord(s.done[index], travel), "an event");
@@ -197,7 +224,8 @@ void Messages::finish(int slot) {
 }
 
 void Messages::all_reduce(float* data, int64_t n) {
-  check(library().all_reduce(data, data, static_cast<size_t>(n), ncclFloat32, ncclSum, state_->comm,
+  check(state_->comm,
+        library().all_reduce(data, data, static_cast<size_t>(n), ncclFloat32, ncclSum, state_->comm,
                              state_->work),
         "a sum over all GPUs");
 }
