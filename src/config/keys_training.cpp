@@ -102,6 +102,10 @@ std::vector<Key> training_keys() {
                     "silent; then all end with exit code 8. Ten times as long while connecting, in "
                     "the first step and while saving. 0: for ever",
                     number_within(0, kMaxPeerTimeout), FIELD(train.peer_timeout))),
+      resumable(key("train.overlap",
+                    "sum the gradients of some blocks over the processes while those of others are "
+                    "computed, with bitwise identical results; reduction tree only",
+                    boolean_value(), FIELD(train.overlap))),
       choice<Precision>("train.precision",
                         "precision of activations and matrix products. Master weights and sums "
                         "stay fp32; tf32: fp32 with TF32 products, on GPUs",

@@ -33,7 +33,8 @@ struct PeerMessage {
 
 /// Messages between one process and the others, and additions, in memory that the link can access.
 /// Everything happens in call order, possibly after the calls return. On a GPU it is queued after
-/// the work that the process queued before.
+/// the work that the process queued before, and beside what it queues later, up to join(). In host
+/// memory another thread may make the calls, if no other thread communicates meanwhile.
 class PeerLink {
  public:
   /// Batches of messages in flight at a time: one is transferred while another is added.
@@ -48,10 +49,14 @@ class PeerLink {
   /// equal sizes. Their tensors must stay valid and unmodified until finish(). REQUIRES: the slot
   /// is idle; messages below 2^31 bytes.
   virtual void start(int slot, std::span<const PeerMessage> messages) = 0;
-  /// Orders all later work after the slot's messages are sent and received.
+  /// Orders later calls after the slot's messages are sent and received.
   virtual void finish(int slot) = 0;
   /// into += from, element by element.
   virtual void add(const Tensor& into, const Tensor& from) = 0;
+  /// Orders all later work of the process after the calls so far.
+  virtual void join() = 0;
+  /// From now on finish() throws instead of waiting.
+  virtual void give_up() {}
   /// Replaces data (n) f32 by its sum over all processes, using the library's own all-reduce.
   /// Results are bitwise identical on all processes, but differ between numbers of processes.
   virtual void all_reduce(const Tensor& data) = 0;

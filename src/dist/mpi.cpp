@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -18,6 +21,8 @@ namespace bamtrain {
 namespace {
 
 constexpr int kTag = 1;
+// Between looks at messages beside a computation.
+constexpr std::chrono::microseconds kAside(20);
 // Elements per task of a parallel addition.
 constexpr int64_t kAddGrain = int64_t{1} << 14;
 
@@ -75,10 +80,14 @@ class MpiLink final : public PeerLink {
     std::vector<Request>& requests = requests_.at(static_cast<size_t>(slot));
     for (Request& r : requests) {
       const Wait wait(&watchdog_, "MPI_Wait", r.peer);
-      check(MPI_Wait(&r.of, MPI_STATUS_IGNORE), "MPI_Wait");
+      std::this_thread::get_id() == main_ ? check(MPI_Wait(&r.of, MPI_STATUS_IGNORE), "MPI_Wait")
+                                          : wait_aside(&r.of);
     }
     requests.clear();
   }
+
+  void join() override {}
+  void give_up() override { gives_up_ = true; }
 
   void add(const Tensor& into, const Tensor& from) override {
     if (into.dtype == Dtype::f64) {
@@ -102,7 +111,19 @@ class MpiLink final : public PeerLink {
     int peer;
     MPI_Request of = MPI_REQUEST_NULL;
   };
+  /// Waits on a thread beside the one that computes, and leaves it the core.
+  void wait_aside(MPI_Request* request) {
+    for (int done = 0;;) {
+      check(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return;
+      require(!gives_up_, "messages that are waited for");
+      std::this_thread::sleep_for(kAside);
+    }
+  }
+
   Watchdog& watchdog_;
+  const std::thread::id main_ = std::this_thread::get_id();
+  std::atomic<bool> gives_up_ = false;
   std::array<std::vector<Request>, kSlots> requests_;
 };
 
@@ -116,12 +137,12 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     require(initialized == 0, "one MPI communicator per process");
     int level = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-    if (level < MPI_THREAD_FUNNELED) {
-      throw Error(ExitCode::distributed, "MPI_Init_thread", "MPI_THREAD_FUNNELED or more",
+    if (level < MPI_THREAD_SERIALIZED) {
+      throw Error(ExitCode::distributed, "MPI_Init_thread", "MPI_THREAD_SERIALIZED or more",
                   "thread level " + std::to_string(level), "use an MPI built with thread support");
     }
     require_connected(launch, size_);

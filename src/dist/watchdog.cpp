@@ -313,33 +313,41 @@ void Watchdog::State::check_wait() {
 }
 
 /// The process that the others seem to wait for: of rank 0's peers one that is silent, else one
-/// that does not wait, else the one with the fewest waits.
+/// that does not wait, else one that is behind.
 std::string Watchdog::State::culprit() {
-  std::vector<bool> connected(static_cast<size_t>(size), false);
-  connected[0] = true;
+  const WatchedState mine = message(WatchKind::beat).state;
   const auto order = [this](const Peer& p) {
     return std::tuple(!silent(p), p.state.waiting, p.state.waits);
   };
+  std::vector<bool> connected(static_cast<size_t>(size), false);
+  connected[0] = true;
   const Peer* worst = nullptr;
+  uint64_t most_waits = mine.waits;
   for (const Peer& p : peers) {
     if (p.rank < 0) continue;
     connected[static_cast<size_t>(p.rank)] = true;
-    if (p.watched() && (worst == nullptr || order(p) < order(*worst))) worst = &p;
+    if (!p.watched()) continue;
+    if (worst == nullptr || order(p) < order(*worst)) worst = &p;
+    most_waits = std::max(most_waits, p.state.waits);
   }
   for (int r = 0; rank == 0 && r < size; ++r) {
     if (!connected[static_cast<size_t>(r)]) return fmt::format("; rank {} has not connected", r);
   }
-  const WatchedState mine = message(WatchKind::beat).state;
-  const bool worst_waits = worst == nullptr || (!silent(*worst) && worst->state.waiting != 0);
-  if (rank == 0 && worst_waits && mine.waiting == 0) {
-    return fmt::format("; rank 0 is in {}, step {}", mine.doing, mine.step);
-  }
   if (worst == nullptr) return "";
-  return "; " + worst->name() +
-         (silent(*worst)
-              ? fmt::format(" gives no sign of life for {}{}", seconds_text(looked - worst->heard),
-                            worst->last_seen())
-              : fmt::format(" is in {}, step {}", worst->state.doing, worst->state.step));
+  if (silent(*worst)) {
+    return fmt::format("; {} gives no sign of life for {}{}", worst->name(),
+                       seconds_text(looked - worst->heard), worst->last_seen());
+  }
+  if (worst->state.waiting == 0 ||
+      (rank == 0 && mine.waiting != 0 && worst->state.waits < most_waits)) {
+    return fmt::format("; {} is in {}, step {}", worst->name(), worst->state.doing,
+                       worst->state.step);
+  }
+  if (rank != 0) return "";
+  if (mine.waiting != 0 && mine.waits == most_waits) {
+    return "; all processes wait: messages between them do not arrive";
+  }
+  return fmt::format("; rank 0 is in {}, step {}", mine.doing, mine.step);
 }
 
 void Watchdog::State::end_all(const std::string& why) {

@@ -239,7 +239,8 @@ void MaxRetrieval::load(const int32_t* tokens, const int32_t* targets, int64_t T
   load_batch(tokens, targets, max_B_, T);
 }
 
-void MaxRetrieval::forward_backward(double scale, Tensor gradients, Tensor loss) {
+void MaxRetrieval::forward_backward_part(int, double scale, const Tensor& gradients,
+                                         const Tensor& loss) {
   forward();
   backend_.cross_entropy(rows(losses_), answers(), answers(), rows(targets_), scale);
   backend_.sum(loss, rows(losses_));

@@ -51,7 +51,8 @@ class MaxRetrieval final : public Network {
   void load(const int32_t* tokens, const int32_t* targets, int64_t T,
             std::optional<int64_t> document_start, const int32_t* positions,
             const int32_t* lengths) override;
-  void forward_backward(double scale, Tensor gradients, Tensor loss) override;
+  void forward_backward_part(int part, double scale, const Tensor& gradients,
+                             const Tensor& loss) override;
   void check_length(int64_t T) const override { mechanisms_.check_length(T); }
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses, double* attention_statistics,

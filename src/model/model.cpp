@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/element.h"
 #include "core/ignore_index.h"
@@ -8,6 +9,13 @@
 #include "model/sequence.h"
 
 namespace bamtrain {
+
+namespace {
+
+/// Parts of the blocks' backward pass: what follows the last one's messages is not hidden.
+constexpr int64_t kMostBlockParts = 4;
+
+}  // namespace
 
 Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backend,
              Dtype activations)
@@ -216,18 +224,59 @@ void Model::load(const int32_t* tokens, const int32_t* targets, int64_t T,
   load_batch(tokens, targets, max_B_, T, document_start, positions, lengths);
 }
 
-void Model::forward_backward(double scale, Tensor gradients, Tensor loss) {
-  forward();
-  head(rows(norm_), scale, &gradients);
-  backend_.sum(loss, rows(losses_));
-  backend_.zero(rows(dstream_));
-  norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
-  if (observer_) observer_->stream_gradient(config_.layers, rows(dstream_));
-  for (int64_t l = config_.layers - 1; l >= 0; --l) {
+int Model::backward_parts() const {
+  return 1 + static_cast<int>(std::min(config_.layers, kMostBlockParts));
+}
+
+FlatRange Model::blocks_of_part(int part) const {
+  const int64_t parts = backward_parts() - 1, from_first = parts - part, L = config_.layers;
+  return {L * from_first / parts, L * (from_first + 1) / parts};
+}
+
+int Model::part_of(const Parameter& p) const {
+  const int last = backward_parts() - 1;
+  if (&p == embedding_ || &p == position_embedding_) return last;
+  std::optional<int64_t> layer;
+  if (is_mechanism(p.group)) layer = p.layer;  // the first of those that share it
+  for (int64_t l = 0; !layer && l < config_.layers; ++l) {
+    if (p.name.starts_with(layer_prefix(l))) layer = l;
+  }
+  if (!layer) return 0;
+  int part = 1;
+  while (*layer < blocks_of_part(part).begin) ++part;
+  return part;
+}
+
+/// Gaps between parameters belong to what is before them.
+std::vector<FlatRange> Model::final_after(int part) const {
+  std::vector<FlatRange> ranges;
+  int before = -1;  // the part of the parameter before
+  for (const Parameter& p : layout_.all()) {
+    const int own = part_of(p);
+    if (own == part && before != part) ranges.push_back({p.offset, layout_.elements()});
+    if (own != part && before == part) ranges.back().end = p.offset;
+    before = own;
+  }
+  return ranges;
+}
+
+void Model::forward_backward_part(int part, double scale, const Tensor& gradients,
+                                  const Tensor& loss) {
+  if (part == 0) {
+    forward();
+    head(rows(norm_), scale, &gradients);
+    backend_.sum(loss, rows(losses_));
+    backend_.zero(rows(dstream_));
+    norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
+    if (observer_) observer_->stream_gradient(config_.layers, rows(dstream_));
+    return;
+  }
+  const auto [first, end] = blocks_of_part(part);
+  for (int64_t l = end - 1; l >= first; --l) {
     recompute_block(l);
     backward_block(l, gradients);
   }
-  embedding_backward(gradients);
+  if (first == 0) embedding_backward(gradients);
 }
 
 // --- evaluation ---------------------------------------------------------------------------------

@@ -86,7 +86,11 @@ class Model final : public Network {
   void load(const int32_t* tokens, const int32_t* targets, int64_t T,
             std::optional<int64_t> document_start, const int32_t* positions = nullptr,
             const int32_t* lengths = nullptr) override;
-  void forward_backward(double scale, Tensor gradients, Tensor loss) override;
+  /// The head, some blocks at a time, and with the first of them the embedding.
+  int backward_parts() const override;
+  void forward_backward_part(int part, double scale, const Tensor& gradients,
+                             const Tensor& loss) override;
+  std::vector<FlatRange> final_after(int part) const override;
   void check_length(int64_t T) const override;
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
@@ -142,6 +146,10 @@ class Model final : public Network {
   void contract(int64_t l);
   void recompute_block(int64_t l);
   void backward_block(int64_t l, const Tensor& gradients);
+  /// Blocks of a part after the first: [begin, end).
+  FlatRange blocks_of_part(int part) const;
+  /// The last part that adds to a parameter's gradient.
+  int part_of(const Parameter& p) const;
   BlockParameters find_block(int64_t l) const;
   NormParameters find_norm(const std::string& name) const;
   bool causal() const { return config_.attention.causal; }

@@ -10,10 +10,13 @@ namespace bamtrain {
 int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
 
 /// Planned memory is aligned to 64 bytes and below 2^47.
-int64_t graph_key(const void* memory, int64_t T) {
-  constexpr int kLengthBits = 22;
-  require(T < int64_t{1} << kLengthBits, "sequences of fewer than 2^22 tokens");
-  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) >> 6 << kLengthBits) | T;
+int64_t graph_key(const void* memory, int64_t T, int part) {
+  constexpr int kLengthBits = 20, kPartBits = 3;
+  require(T < int64_t{1} << kLengthBits && part + 1 < 1 << kPartBits,
+          "sequences of fewer than 2^20 tokens, and fewer than 7 parts");
+  const uint64_t address = reinterpret_cast<uintptr_t>(memory) >> 6;
+  const auto of_part = address << kPartBits | static_cast<uint64_t>(part + 1);
+  return static_cast<int64_t>(of_part << kLengthBits | static_cast<uint64_t>(T));
 }
 
 std::unique_ptr<Network> make_network(const ModelConfig& config, int64_t training_length,

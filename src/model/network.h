@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/arena.h"
 #include "model/model_config.h"
@@ -18,12 +19,20 @@ namespace bamtrain {
 enum class AttentionStatistic { entropy, nonzero_keys, nonzero_blocks, visible_blocks };
 constexpr int64_t kAttentionStatistics = 4;
 
+inline constexpr int kWholePass = -1;
+
 /// Number of sequences of `length` tokens in one evaluation pass: 8,192 tokens, but at least one
 /// sequence.
 int64_t evaluation_batch(int64_t length);
 
-/// The key of Backend::run_captured for sequences of T tokens with gradients in `memory`.
-int64_t graph_key(const void* memory, int64_t T);
+/// The key of Backend::run_captured for sequences of T tokens with gradients in `memory`, for all
+/// or one part of the backward pass.
+int64_t graph_key(const void* memory, int64_t T, int part = kWholePass);
+
+/// Elements [begin, end) of a flat buffer.
+struct FlatRange {
+  int64_t begin = 0, end = 0;
+};
 
 class Network {
  public:
@@ -63,7 +72,22 @@ class Network {
   /// Adds the gradients of scale * (sum of the token losses) of that microbatch to `gradients`
   /// (flat, P), and the unscaled sum to `loss` (1) f64. Calls only the backend, with the same
   /// operations for every microbatch of T tokens: Backend::run_captured may capture them.
-  virtual void forward_backward(double scale, Tensor gradients, Tensor loss) = 0;
+  void forward_backward(double scale, const Tensor& gradients, const Tensor& loss) {
+    for (int part = 0; part < backward_parts(); ++part) {
+      forward_backward_part(part, scale, gradients, loss);
+    }
+  }
+  /// The same in parts, one after another, for a caller that uses gradients while others are still
+  /// computed. Each may be captured.
+  virtual int backward_parts() const { return 1; }
+  virtual void forward_backward_part(int part, double scale, const Tensor& gradients,
+                                     const Tensor& loss) = 0;
+  /// The ranges of `gradients` that no part after this one changes, and parts before it do. Those
+  /// of all parts are the whole buffer.
+  virtual std::vector<FlatRange> final_after(int part) const {
+    require(part == 0, "the one part");
+    return {{0, parameters().elements()}};
+  }
 
   /// Throws Error (ExitCode::config) if the prior or the scale does not support sequences of T
   /// tokens.

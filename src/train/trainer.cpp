@@ -150,9 +150,15 @@ void Trainer::check_memory(int64_t beside) const {
 }
 
 void Trainer::connect(Communicator& comm) {
-  const InPhase connecting(comm.watchdog(), phases::kConnecting, 0);
-  const Wait wait(comm.watchdog(), "a connection between the GPUs");
-  if (processes_ > 1) link_ = backend_.connect(peers_of(comm, reduction_.partners()));
+  watchdog_ = comm.watchdog();
+  const InPhase connecting(watchdog_, phases::kConnecting, 0);
+  const Wait wait(watchdog_, "a connection between the GPUs");
+  if (processes_ > 1) {
+    link_ = backend_.connect(peers_of(comm, reduction_.partners()));
+    exchange_.emplace(reduction_, link(comm),
+                      std::span(gradients_).first(static_cast<size_t>(reduction_.own_sums())),
+                      messages_, link_ == nullptr, overlaps());
+  }
   connected_ = true;
 }
 
@@ -172,6 +178,9 @@ void Trainer::commit() {
   order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kMaxInFlight);
   positions_.resize(static_cast<size_t>(model_->draws()) * N);
+  for (int part = 0; part < model_->backward_parts(); ++part) {
+    final_ranges_.push_back(model_->final_after(part));
+  }
   if (training_) training_->reserve_ahead(own_sequences());
 }
 
@@ -215,16 +224,55 @@ void Trainer::forward_backward(const Tensor& gradients, const Tensor& loss) {
   model_->forward_backward(1 / static_cast<double>(config_.train.tokens_per_step), gradients, loss);
 }
 
-/// Accumulates the microbatches of one group in index order.
-void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, Tensor gradients,
-                               Tensor loss) {
+/// Accumulates the microbatches of one group in index order, then makes the additions that follow
+/// it. Of the last group, gradients that are final are on their way while others are computed.
+void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, size_t group) {
   const auto B = static_cast<size_t>(config_.train.micro_batch);
+  const size_t last = buffers_[group].buffer;
+  const Tensor &gradients = gradients_[last], loss = loss_sum(last);
+  const bool in_parts = overlaps() && group + 1 == buffers_.size();
   backend_.zero(gradients);
   backend_.zero(loss);
   const auto work = [&] { forward_backward(gradients, loss); };
   for (size_t begin = 0; begin < numbers.size(); begin += B) {
     const int64_t T = load(numbers.subspan(begin, B), step);
-    backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // allocates nothing
+    if (in_parts && begin + B == numbers.size()) {
+      backward_in_parts(group, T);
+    } else {
+      backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // allocates nothing
+    }
+  }
+  if (!in_parts) join(group, {0, layout().elements()});
+  for (size_t n = 0; n < static_cast<size_t>(buffers_[group].additions); ++n) {
+    backend_.add(loss_sum(last - n - 1), loss_sum(last - n));
+  }
+}
+
+void Trainer::join(size_t group, FlatRange elements) {
+  const auto of = [elements](const Tensor& t) {
+    return t.slice(0, elements.begin, elements.end - elements.begin);
+  };
+  size_t last = buffers_[group].buffer;
+  for (int n = buffers_[group].additions; n > 0; --n, --last) {
+    backend_.add(of(gradients_[last - 1]), of(gradients_[last]));
+  }
+}
+
+/// The loaded microbatch, the last of the process.
+void Trainer::backward_in_parts(size_t group, int64_t T) {
+  const size_t last = buffers_[group].buffer;
+  const double scale = 1 / static_cast<double>(config_.train.tokens_per_step);
+  int part = 0;
+  const auto work = [&] {
+    model_->forward_backward_part(part, scale, gradients_[last], loss_sum(last));
+  };
+  for (; part < model_->backward_parts(); ++part) {
+    backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
+    for (const FlatRange& range : final_ranges_[static_cast<size_t>(part)]) {
+      join(group, range);
+      const Wait wait(of_devices(), "messages between GPUs");
+      exchange_->start(range);
+    }
   }
 }
 
@@ -233,13 +281,7 @@ void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Com
   const auto per_group = static_cast<size_t>(sequences_per_group());
   refresh();
   for (size_t l = 0; l < buffers_.size(); ++l) {
-    size_t last = buffers_[l].buffer;
-    accumulate_group(numbers.subspan(l * per_group, per_group), step, gradients_[last],
-                     loss_sum(last));
-    for (int n = buffers_[l].additions; n > 0; --n, --last) {
-      backend_.add(gradients_[last - 1], gradients_[last]);
-      backend_.add(loss_sum(last - 1), loss_sum(last));
-    }
+    accumulate_group(numbers.subspan(l * per_group, per_group), step, l);
   }
   if (processes_ > 1) reduce(comm);
   count_step(comm);
@@ -298,15 +340,21 @@ Tensor Trainer::loss_sum(size_t buffer) const {
 Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dtype::f64, {1}); }
 
 void Trainer::reduce(Communicator& comm) {
+  const Wait wait(of_devices(), "messages between GPUs");
+  if (config_.train.reduction == Reduction::tree) {
+    if (!overlaps()) exchange_->start({0, layout().elements()});
+    return exchange_->finish();
+  }
+  for (size_t n = 1; n < static_cast<size_t>(reduction_.own_sums()); ++n) {
+    backend_.add(gradients_[0], gradients_[n]);
+  }
+  link(comm).all_reduce(gradients_[0]);
+}
+
+PeerLink& Trainer::link(Communicator& comm) const {
   PeerLink* const link = link_ ? link_.get() : comm.link();
   require(link != nullptr, "processes that are connected");
-  const auto own = static_cast<size_t>(reduction_.own_sums());
-  const Wait wait(link_ ? comm.watchdog() : nullptr, "messages between GPUs");
-  if (config_.train.reduction == Reduction::tree) {
-    return reduction_.run(*link, {gradients_.data(), own}, messages_);
-  }
-  for (size_t n = 1; n < own; ++n) backend_.add(gradients_[0], gradients_[n]);
-  link->all_reduce(gradients_[0]);
+  return *link;
 }
 
 int64_t Trainer::read_ahead_bytes() const {
@@ -353,8 +401,7 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   if (count == 0) return {};
   {
     // Messages between devices are waited for here.
-    const Wait wait(link_ ? comm.watchdog() : nullptr, "gradients of other GPUs", Wait::kNobody,
-                    count);
+    const Wait wait(of_devices(), "gradients of other GPUs", Wait::kNobody, count);
     backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
   }
   const int64_t own = reduction_.own_sums(), all = reduction_.all_sums();

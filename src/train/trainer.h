@@ -13,6 +13,7 @@
 #include "dist/communicator.h"
 #include "model/network.h"
 #include "model/random_positions.h"
+#include "train/gradient_exchange.h"
 #include "train/optimizer.h"
 #include "train/run_config.h"
 #include "train/step_result.h"
@@ -107,8 +108,16 @@ class Trainer {
   void read_ahead(int64_t step);
   int64_t load(std::span<const int64_t> numbers, int64_t step);
   void forward_backward(const Tensor& gradients, const Tensor& loss);
-  void accumulate_group(std::span<const int64_t> numbers, int64_t step, Tensor gradients,
-                        Tensor loss);
+  void accumulate_group(std::span<const int64_t> numbers, int64_t step, size_t group);
+  /// Adds elements of the last buffers to those before them, after a group.
+  void join(size_t group, FlatRange elements);
+  void backward_in_parts(size_t group, int64_t T);
+  PeerLink& link(Communicator& comm) const;
+  /// Null where messages do not go between devices: a link in host memory watches its own waits.
+  Watchdog* of_devices() const { return link_ ? watchdog_ : nullptr; }
+  bool overlaps() const {
+    return processes_ > 1 && config_.train.overlap && config_.train.reduction == Reduction::tree;
+  }
   void step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm);
   void step_at_once(std::span<const int64_t> numbers, int64_t step);
   void prepare_update(int64_t step);
@@ -160,11 +169,14 @@ class Trainer {
   std::vector<StepResult> results_;     // kMaxInFlight
   int64_t in_flight_ = 0, first_in_flight_ = 0;  // steps
   bool connected_ = false;                       // connect() was called
-  std::unique_ptr<PeerLink> link_;               // between devices; null for host memory
-  Tensor messages_;                              // (2 messages) P, for a link between devices
-  std::vector<int64_t> order_;                   // sequences of a step, see Sequences
-  std::vector<int32_t> inputs_, targets_;        // (B, T)
-  std::vector<int32_t> lengths_;                 // (B), row lengths without padding
+  Watchdog* watchdog_ = nullptr;
+  std::unique_ptr<PeerLink> link_;  // between devices; null for host memory
+  Tensor messages_;                 // (2 messages) P
+  std::optional<GradientExchange> exchange_;
+  std::vector<std::vector<FlatRange>> final_ranges_;  // Network::final_after of each part
+  std::vector<int64_t> order_;                        // sequences of a step, see Sequences
+  std::vector<int32_t> inputs_, targets_;             // (B, T)
+  std::vector<int32_t> lengths_;                      // (B), row lengths without padding
   // Keyed by the window's number in the run or by the step; for validation by the batch of the pass
   Rng position_rng_, validation_position_rng_;
   std::vector<int32_t> positions_;  // (draws, B, T) if they are random

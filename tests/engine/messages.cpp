@@ -23,10 +23,12 @@ void check(int status) { require(status == MPI_SUCCESS, "an MPI call that succee
 }  // namespace
 
 struct Messages::State {
+  device::Stream stream;
   std::vector<MPI_Request> requests[PeerLink::kSlots];
 };
 
-Messages::Messages(const Peers& peers, device::Stream) : state_(std::make_unique<State>()) {
+Messages::Messages(const Peers& peers, device::Stream stream)
+    : state_(std::make_unique<State>(State{stream, {}})) {
   peers.run_on_all_ranks([] {});
   int number = peers.rank == 0 ? 42 : 0;  // sent the way NCCL's id is
   peers.broadcast(&number, sizeof number, 0);
@@ -55,6 +57,9 @@ void Messages::finish(int slot) {
   requests.clear();
 }
 
+device::Stream Messages::stream() const { return state_->stream; }
+void Messages::join() {}
+
 void Messages::all_reduce(float* data, int64_t n) {
   check(MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
 }
@@ -68,6 +73,8 @@ Messages::Messages(const Peers&, device::Stream) {
 Messages::~Messages() = default;
 void Messages::start(int, std::span<const PeerMessage>) {}
 void Messages::finish(int) {}
+device::Stream Messages::stream() const { return {}; }
+void Messages::join() {}
 void Messages::all_reduce(float*, int64_t) {}
 
 #endif

@@ -148,10 +148,11 @@ TEST_CASE("lanes give the same bits on every number of processes") {
             read_metrics(w.path(of_lanes + "1")).back()["loss"]);
     }
   }
-  // In between, the number of processes changes.
+  // Sums after the whole backward pass, and in between the number of processes changes.
   c["train"]["lanes"] = 6;
   for (const auto& [end, n] : std::initializer_list<std::pair<int, int>>{{3, 6}, {5, 4}, {8, 3}}) {
     c["train"]["stop_at"] = end;
+    c["train"]["overlap"] = n == 4;
     c["out_dir"] = w.path("changing");
     const auto command = bamtrain_command(write_config(w, "changing.json", c));
     const Outcome o = run(mpirun_command(n, command), threads(1));

@@ -9,22 +9,23 @@ namespace bamtrain::cuda {
 
 class DeviceLink final : public PeerLink {
  public:
-  DeviceLink(const Peers& peers, Stream stream) : messages_(peers, stream), stream_(stream) {}
+  DeviceLink(const Peers& peers, Stream stream) : messages_(peers, stream) {}
 
   void start(int slot, std::span<const PeerMessage> messages) override {
     messages_.start(slot, messages);
   }
   void finish(int slot) override { messages_.finish(slot); }
   void add(const Tensor& into, const Tensor& from) override {
-    check(kernels::add(into.ptr<float>(), from.ptr<float>(), into.size(), stream_), "add");
+    check(kernels::add(into.ptr<float>(), from.ptr<float>(), into.size(), messages_.stream()),
+          "add");
   }
+  void join() override { messages_.join(); }
   void all_reduce(const Tensor& data) override {
     messages_.all_reduce(data.ptr<float>(), data.size());
   }
 
  private:
   Messages messages_;
-  Stream stream_;
 };
 
 }  // namespace bamtrain::cuda

@@ -139,17 +139,15 @@ struct Messages::State {
   WorkStream travel;  // of the messages
   ncclComm_t comm = nullptr;
   std::function<void(std::function<void()>)> before_end;  // Peers::before_end
-  std::array<cudaEvent_t, PeerLink::kSlots> ready = {}, done = {};
+  cudaEvent_t ready = nullptr, done = nullptr;
 
   State(const Peers& peers, Stream stream) : work(stream) {
     ncclUniqueId id = {};
     peers.run_on_all_ranks([&] {
       library();
       if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
-      for (auto* events : {&ready, &done}) {
-        for (cudaEvent_t& e : *events) {
-          check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
-        }
+      for (cudaEvent_t* e : {&ready, &done}) {
+        check(cudaEventCreateWithFlags(e, cudaEventDisableTiming), "an event");
       }
     });
     check_own_devices(peers);
@@ -191,10 +189,8 @@ struct Messages::State {
     if (comm != nullptr) {
       (void)(std::uncaught_exceptions() > 0 ? library().abort(comm) : library().destroy(comm));
     }
-    for (auto* events : {&ready, &done}) {
-      for (cudaEvent_t e : *events) {
-        if (e != nullptr) (void)cudaEventDestroy(e);
-      }
+    for (cudaEvent_t e : {ready, done}) {
+      if (e != nullptr) (void)cudaEventDestroy(e);
     }
   }
 };
@@ -203,24 +199,27 @@ Messages::Messages(const Peers& peers, device::Stream stream)
     : state_(std::make_unique<State>(peers, stream)) {}
 Messages::~Messages() = default;
 
-void Messages::start(int slot, std::span<const PeerMessage> messages) {
+void Messages::start(int, std::span<const PeerMessage> messages) {
   State& s = *state_;
   const Stream travel = s.travel.get();
-  const auto index = static_cast<size_t>(slot);
-  check(cudaEventRecord(s.ready.at(index), s.work), "an event");
-  check(cudaStreamWaitEvent(travel, s.ready[index], 0), "a wait for an event");
+  check(cudaEventRecord(s.ready, s.work), "an event");
+  check(cudaStreamWaitEvent(travel, s.ready, 0), "a wait for an event");
   Group group(s.comm);
   for (const auto& [peer, out, in] : messages) {
     if (out.size() > 0) group.send(out.data, out.bytes(), peer, travel);
     if (in.size() > 0) group.receive(in.data, in.bytes(), peer, travel);
   }
   group.end();
-  check(cudaEventRecord(s.done[index], travel), "an event");
 }
 
-void Messages::finish(int slot) {
-  check(cudaStreamWaitEvent(state_->work, state_->done.at(static_cast<size_t>(slot)), 0),
-        "a wait for an event");
+/// The stream of messages runs in order.
+void Messages::finish(int) {}
+
+Stream Messages::stream() const { return state_->travel.get(); }
+
+void Messages::join() {
+  check(cudaEventRecord(state_->done, state_->travel.get()), "an event");
+  check(cudaStreamWaitEvent(state_->work, state_->done, 0), "a wait for an event");
 }
 
 void Messages::all_reduce(float* data, int64_t n) {

@@ -23,8 +23,11 @@ class Messages {
   /// As in PeerLink, in device memory. A message is sent after the work already on the stream, and
   /// overlaps with later work.
   void start(int slot, std::span<const PeerMessage> messages);
-  /// The stream waits for the slot's messages.
   void finish(int slot);
+  /// The stream of messages, for what is done with them.
+  device::Stream stream() const;
+  /// The stream of the constructor waits for that of messages.
+  void join();
   void all_reduce(float* data, int64_t n);
 
  private:

@@ -17,6 +17,8 @@ Messages::Messages(const Peers& peers, device::Stream) {
 Messages::~Messages() = default;
 void Messages::start(int, std::span<const PeerMessage>) {}
 void Messages::finish(int) {}
+device::Stream Messages::stream() const { return {}; }
+void Messages::join() {}
 void Messages::all_reduce(float*, int64_t) {}
 
 }  // namespace bamtrain::cuda
