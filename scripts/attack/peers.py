@@ -80,6 +80,8 @@ class Peers(Attack):
                                 ended.output)[:1]:
             self.note(phase)
         place.check_checkpoints()
+        # Where all were asked to stop in time, they have saved.
+        place.extra |= {path.name for path in place.out.glob("checkpoint-*")}
         place.finish()
         return 1
 
