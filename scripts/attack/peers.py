@@ -76,14 +76,28 @@ class Peers(Attack):
         if process.left_alone("mpirun"):  # Open MPI 4 may wait though no rank lives
             self.note("mpirun alone did not end")
         ended = place.end(process)
+        self.check_verdict(ended, one)
         for phase in re.findall("(?: of| in) (connecting|the first step|training|saving|evaluating|work before or after training), step",
                                 ended.output)[:1]:
             self.note(phase)
         place.check_checkpoints()
         # Where all were asked to stop in time, they have saved.
-        place.extra |= {path.name for path in place.out.glob("checkpoint-*")}
+        saved = {path.name for path in place.out.glob("checkpoint-*")}
+        place.extra |= saved - set(place.expected["names in out_dir"].decode().split())
         place.finish()
         return 1
+
+    def check_verdict(self, ended, one):
+        """Who was lost is told, and by the exit code under a launcher that passes it on."""
+        what, _, alone = self.setting.partition("_")
+        codes = {"killed": (0, 137, ENDED), "stopped": (0, ENDED), "asked": (0, 85)}[what]
+        if not alone and not ended.killed and ended.code not in codes:
+            raise Loss(f"it ended with {ended.code}")
+        told = [line for line in ended.output.splitlines() if line.startswith("bamtrain: rank") and "resumes from" in line]
+        unknown = ("has not connected", "MPI_Init and the first exchanges")
+        for line in told[:1]:  # one that goes on later finds the others gone
+            if f"(process {one} on" not in line and not any(words in line for words in unknown):
+                raise Loss(f"process {one} was {what}, and it said\n{line}")
 
     def note_most(self, what, number):
         self.notes[what] = max(self.notes.get(what, 0), number)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a training command inside a batch job: SIGUSR1, which Slurm sends before the time limit, goes
 # on to the command, which saves a checkpoint and exits with code 85; the job is then queued again, and the
-# same command resumes. So it is after code 8, a process that was lost, the first ten times that the job starts.
+# same command resumes. So it is where a process was lost (code 8, or that of a killed one), until the job has been
+# queued again nine times.
 #
 #   scripts/slurm/run.sh COMMAND [ARGUMENT...]
 #
@@ -35,7 +36,9 @@ code=$?
 if [ -n "${SLURM_JOB_ID:-}" ]; then
   again=''
   [ "$code" -ne 85 ] || again=saved
-  [ "$code" -ne 8 ] || [ "${SLURM_RESTART_COUNT:-0}" -ge 9 ] || again='a process was lost'
+  case $code in
+    8 | 137 | 143) [ "${SLURM_RESTART_COUNT:-0}" -ge 9 ] || again='a process was lost' ;;
+  esac
   if [ -n "$again" ]; then
     echo "run.sh: $again; job $SLURM_JOB_ID is queued again"
     scontrol requeue "$SLURM_JOB_ID" || exit "$code"

@@ -157,7 +157,7 @@ std::vector<CLI::Option*> add_training_options(CLI::App& app, TrainArguments& ar
 double peer_timeout_of(const TrainArguments& arguments) {
   try {
     return config_of(arguments).train.peer_timeout;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return TrainConfig().peer_timeout;
   }
 }

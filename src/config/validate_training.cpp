@@ -1,4 +1,3 @@
-
 #include "config/config_checks.h"
 #include "config/keys.h"
 #include "config/renamed_keys.h"

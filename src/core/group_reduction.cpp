@@ -13,7 +13,7 @@ namespace {
 // Ranges and messages begin at multiples of this many elements, which suits vector instructions.
 constexpr int64_t kAlignment = 64;
 // Elements of a message that is received in place: MPI counts bytes in an int.
-constexpr int64_t kLongestInPlace = int64_t{1} << 28;
+constexpr int64_t kLongestInPlace = int64_t{1} << 27;
 // More than 1 + log2 of any number of groups.
 constexpr int kDeepestTree = 64;
 
@@ -75,7 +75,7 @@ GroupReduction::GroupReduction(int rank, int processes, int64_t groups)
   for (int r = 0; halves_ && r < processes; ++r) {
     halves_ = additions_[static_cast<size_t>(r)] == std::countr_one(static_cast<unsigned>(r));
   }
-  batch_.reserve(static_cast<size_t>(processes) * static_cast<size_t>(all_sums()));
+  batch_.reserve(static_cast<size_t>(all_sums() + processes * own_sums()));
 }
 
 double GroupReduction::total(std::span<double> sums) const {

@@ -11,10 +11,9 @@
 
 namespace bamtrain {
 
-/// The processes of a run, numbered 0 to size() - 1. All members are collective except rank, size,
-/// local_rank and abort. All ranks call the same members in the same order with the same sizes,
-/// from the thread that made the communicator. Failures throw Error (ExitCode::distributed) with
-/// the library's own text.
+/// The processes of a run, numbered 0 to size() - 1. sum, any, broadcast and barrier are
+/// collective: all ranks call them in the same order with the same sizes, from the thread that made
+/// the communicator. Failures throw Error (ExitCode::distributed) with the library's own text.
 ///
 /// An Error on one rank leaves the others waiting for it. So main keeps the communicator alive
 /// around its handler, prints the error and calls abort(). A communicator destroyed by an unwinding

@@ -62,6 +62,7 @@ class MpiLink final : public PeerLink {
   void start(int slot, std::span<const PeerMessage> messages) override {
     std::vector<Request>& requests = requests_.at(static_cast<size_t>(slot));
     require(requests.empty(), "an idle slot");
+    const Wait wait(&watchdog_, "MPI_Isend");  // which a full transport may make wait
     for (const auto& [peer, out, in] : messages) {
       if (in.size() > 0) {
         check(MPI_Irecv(in.data, static_cast<int>(in.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
@@ -78,8 +79,8 @@ class MpiLink final : public PeerLink {
 
   void finish(int slot) override {
     std::vector<Request>& requests = requests_.at(static_cast<size_t>(slot));
+    const Wait wait(&watchdog_, "MPI_Wait", peer_of(requests));
     for (Request& r : requests) {
-      const Wait wait(&watchdog_, "MPI_Wait", r.peer);
       std::this_thread::get_id() == main_ ? check(MPI_Wait(&r.of, MPI_STATUS_IGNORE), "MPI_Wait")
                                           : wait_aside(&r.of);
     }
@@ -111,7 +112,15 @@ class MpiLink final : public PeerLink {
     int peer;
     MPI_Request of = MPI_REQUEST_NULL;
   };
-  /// Waits on a thread beside the one that computes, and leaves it the core.
+  /// The one whom all of them are exchanged with, if there is one.
+  static int peer_of(const std::vector<Request>& requests) {
+    const auto other = [&](const Request& r) { return r.peer != requests[0].peer; };
+    const bool one = !requests.empty() && std::none_of(requests.begin(), requests.end(), other);
+    return one ? requests[0].peer : Wait::kNobody;
+  }
+
+  /// Waits on a thread beside the one that computes, and leaves it the core. What gives up leaves
+  /// messages behind: a computation fails by a bug alone, and the process ends.
   void wait_aside(MPI_Request* request) {
     for (int done = 0;;) {
       check(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -206,10 +215,11 @@ class MpiCommunicator final : public Communicator {
   Watchdog* watchdog() override { return size_ > 1 ? &watchdog_ : nullptr; }
   void set_peer_timeout(double seconds) override {
     if (size_ > 1 && seconds > 0 && !unwatched_.empty()) {
-      throw Error(ExitCode::distributed, "connections between processes",
-                  "TCP from every process to rank 0", unwatched_,
-                  "allow it between the nodes, or set train.peer_timeout to 0, without which a "
-                  "process that is lost is not noticed");
+      throw Error(
+          ExitCode::distributed, "connections between processes",
+          "TCP from every process to rank 0", unwatched_,
+          "allow it between the nodes, or set train.peer_timeout to 0: then a process that is "
+          "lost is not noticed");
     }
     watchdog_.set_timeout(seconds);
   }

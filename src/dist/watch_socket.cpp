@@ -3,14 +3,17 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -18,8 +21,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int kConnectMilliseconds = 3000;  // for each address
-constexpr int kWelcomeMilliseconds = 10000;
+constexpr std::chrono::seconds kConnect(10);
 
 std::string reason() { return std::strerror(errno); }
 
@@ -28,11 +30,6 @@ void prepare(int descriptor) {
   const int yes = 1;
   (void)::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   (void)::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
-}
-
-bool ready(int descriptor, short events, int milliseconds) {
-  pollfd p = {descriptor, events, 0};
-  return ::poll(&p, 1, milliseconds) == 1;
 }
 
 in6_addr mapped(in_addr v4) {
@@ -77,7 +74,7 @@ void list_addresses(WatchAddress* to) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return;
   for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr) continue;
+    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
     if (i->ifa_addr->sa_family == AF_INET) {
       const in_addr a = reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr;
       if (a.s_addr != htonl(INADDR_LOOPBACK)) add(mapped(a));
@@ -90,26 +87,26 @@ void list_addresses(WatchAddress* to) {
   ::freeifaddrs(all);
 }
 
-/// A connected socket to one address; not open: none.
-WatchSocket connect_once(const in6_addr& address, in_port_t port) {
+/// A socket that begins to connect to one address; not open: it cannot.
+WatchSocket begin_to_connect(const in6_addr& address, in_port_t port) {
   Endpoint to(address, port);
   WatchSocket socket = to.socket();
   if (!socket.open()) return socket;
   prepare(socket.descriptor());
-  if (::connect(socket.descriptor(), to.get(), to.size) == 0) return socket;
-  int error = errno;
-  socklen_t size = sizeof error;
-  if (error == EINPROGRESS) {
-    error = ETIMEDOUT;
-    if (ready(socket.descriptor(), POLLOUT, kConnectMilliseconds)) {
-      (void)::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
-    }
-  }
-  if (error != 0) {
+  if (::connect(socket.descriptor(), to.get(), to.size) != 0 && errno != EINPROGRESS) {
     socket.close();
-    errno = error;
   }
   return socket;
+}
+
+/// Raises the limit of open files for `most` connections, as far as it may be.
+void allow_descriptors(int most) {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  constexpr rlim_t kOthers = 256;
+  limit.rlim_cur =
+      std::min(limit.rlim_max, std::max(limit.rlim_cur, static_cast<rlim_t>(most) + kOthers));
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /// A socket that listens on a free port of all addresses of a family; not open: none.
@@ -184,12 +181,14 @@ std::string WatchAddress::describe() const {
 }
 
 WatchSocket listen_for_peers(int most, WatchAddress* address, std::string* why) {
+  allow_descriptors(most);
   WatchSocket socket = listen_on(in6addr_any, most, &address->port);
   if (!socket.open()) socket = listen_on(mapped({INADDR_ANY}), most, &address->port);
   constexpr auto kToken = static_cast<ssize_t>(sizeof address->token);
   if (!socket.open() || ::getrandom(address->token, sizeof address->token, 0) != kToken) {
     *why = "rank 0 cannot listen: " + reason();
     socket.close();
+    address->port = 0;
     return socket;
   }
   list_addresses(address);
@@ -202,29 +201,54 @@ WatchSocket accept_peer(const WatchSocket& listening) {
   return socket;
 }
 
+/// All addresses are called at once: the first that answers as rank 0 is it.
 WatchSocket connect_to(const WatchAddress& address, const WatchMessage& hello,
                        WatchMessage* welcome, std::string* why) {
-  std::string last = "nobody listens";
+  using Clock = std::chrono::steady_clock;
+  std::vector<WatchSocket> calls;
   for (int n = 0; n < address.count; ++n) {
-    WatchSocket socket = connect_once(address.of[n], address.port);
-    if (!socket.open()) {
-      last = reason();
+    calls.push_back(begin_to_connect(address.of[n], address.port));
+  }
+  std::vector<bool> greeted(calls.size(), false);
+  std::string last = "no answer";
+  for (const Clock::time_point end = Clock::now() + kConnect; Clock::now() < end;) {
+    std::vector<pollfd> polled;
+    for (size_t n = 0; n < calls.size(); ++n) {
+      polled.push_back(
+          {calls[n].descriptor(), static_cast<short>(greeted[n] ? POLLIN : POLLOUT), 0});
+    }
+    constexpr int kMilliseconds = 100;
+    if (::poll(polled.data(), polled.size(), kMilliseconds) <= 0) {
+      if (std::none_of(calls.begin(), calls.end(), [](const WatchSocket& s) { return s.open(); })) {
+        break;
+      }
       continue;
     }
-    socket.send(hello);
-    while (ready(socket.descriptor(), POLLIN, kWelcomeMilliseconds)) {
+    for (size_t n = 0; n < calls.size(); ++n) {
+      WatchSocket& call = calls[n];
+      if (polled[n].revents == 0) continue;
+      if (!greeted[n]) {
+        int error = 0;
+        socklen_t size = sizeof error;
+        (void)::getsockopt(call.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+        if (error != 0) {
+          last = std::strerror(error);
+          call.close();
+          continue;
+        }
+        call.send(hello);
+        greeted[n] = true;
+        continue;
+      }
       bool closed = false;
-      const std::optional<WatchMessage> answer = socket.receive(&closed);
-      if (closed) break;
-      if (!answer) continue;
-      if (answer->kind == WatchKind::welcome &&
+      const std::optional<WatchMessage> answer = call.receive(&closed);
+      if (answer && answer->kind == WatchKind::welcome &&
           std::equal(std::begin(answer->token), std::end(answer->token), address.token)) {
         *welcome = *answer;
-        return socket;
+        return std::move(call);
       }
-      break;
+      if (answer || closed) call.close();
     }
-    last = "no answer of rank 0";
   }
   *why = "no connection to rank 0 at " + address.describe() + ": " + last;
   return WatchSocket();

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,7 +36,7 @@ struct WatchMessage {
   int32_t rank = 0, code = 0, process = 0;
   char host[64] = {};
   WatchedState state;
-  char text[1200] = {};  // late: the wait; end: why
+  char text[400] = {};  // late: the wait
 };
 
 /// Copies text into an array, shortened where it does not fit.
@@ -57,7 +58,7 @@ class WatchSocket {
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
-  /// A message for which there is no room is lost: its reader has not read for minutes.
+  /// A message that cannot be sent at once is lost.
   void send(const WatchMessage& message);
   /// The next message; none: nothing whole has arrived. `closed` is set where nothing will.
   std::optional<WatchMessage> receive(bool* closed);

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
+#include <condition_variable>
 #include <cstring>
 #include <future>
 #include <mutex>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/signals_blocked.h"
 #include "core/utf8.h"
 #include "dist/watch_socket.h"
 
@@ -82,9 +82,10 @@ struct Watchdog::State {
   int64_t step = 0;
   double timeout = kDefaultTimeout;
   std::function<void()> before_end;
-  bool stops = false;
-  std::optional<WatchKind> farewell;  // of a thread that stops
-  int code = 0;                       // of a farewell, and of end_soon()
+  bool stops = false, fails = false;
+  bool says_goodbye = false;        // when it stops
+  int code = 0;                     // of fails, and of end_soon()
+  std::condition_variable changed;  // fails has been told
 
   // --- of the thread
   int rank = -1, size = 1;
@@ -98,14 +99,18 @@ struct Watchdog::State {
   std::string ends_for;  // what is told then; empty: another process has told it
 
   void start();
-  /// Waits until the thread has sent `last` and ended.
-  void stop(std::optional<WatchKind> last);
+  /// Waits until the thread has ended.
+  void stop(bool goodbye);
+  /// Waits until the others have been told that this process fails, for kVerdict at most.
+  void fail(int with);
   WatchMessage message(WatchKind kind);
   /// Prints why, and ends all processes.
   [[noreturn]] void end_all(const std::string& why);
 
  private:
   void run();
+  void wake_thread() const;
+  void tell_failure();
   milliseconds interval();
   void wait_for_messages();
   void send_to_all(const WatchMessage& m);
@@ -127,25 +132,33 @@ void Watchdog::State::start() {
   wake = ::eventfd(0, EFD_CLOEXEC);
   beaten = looked = Clock::now();
   stops = false;
-  // Signals are for the thread that waits for them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  const SignalsBlocked in_thread;
   thread = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Watchdog::State::stop(std::optional<WatchKind> last) {
+void Watchdog::State::wake_thread() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(wake, &one, sizeof one);
+}
+
+void Watchdog::State::stop(bool goodbye) {
   if (!thread.joinable()) return;
   {
     const std::lock_guard lock(mutex);
     stops = true;
-    farewell = last;
+    says_goodbye = goodbye;
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(wake, &one, sizeof one);
+  wake_thread();
   thread.join();
   ::close(wake);
+}
+
+void Watchdog::State::fail(int with) {
+  std::unique_lock lock(mutex);
+  code = with;
+  fails = true;
+  wake_thread();
+  changed.wait_for(lock, kVerdict, [this] { return !fails; });
 }
 
 milliseconds Watchdog::State::interval() {
@@ -166,13 +179,14 @@ void Watchdog::State::run() {
     bool stop = false;
     {
       const std::lock_guard lock(mutex);
-      since += pause;
+      since = std::min(since + pause, looked);
       stop = stops;
     }
     if (stop) {
-      if (farewell) send_to_all(message(*farewell));
+      if (says_goodbye) send_to_all(message(WatchKind::goodbye));
       return;
     }
+    tell_failure();
     if (ends_at && now >= *ends_at) ends_for.empty() ? end(code) : end_all(ends_for);
     if (now - beaten >= interval()) {
       beaten = now;
@@ -182,6 +196,20 @@ void Watchdog::State::run() {
     check_silence(pause);
     check_wait();
   }
+}
+
+void Watchdog::State::tell_failure() {
+  {
+    const std::lock_guard lock(mutex);
+    if (!fails) return;
+  }
+  send_to_all(message(WatchKind::failed));
+  ends_at = Clock::now() + kLauncher;  // in case that MPI does not end the process
+  {
+    const std::lock_guard lock(mutex);
+    fails = false;
+  }
+  changed.notify_all();
 }
 
 void Watchdog::State::wait_for_messages() {
@@ -274,7 +302,7 @@ void Watchdog::State::check_silence(Clock::duration pause) {
     limit = timeout;
   }
   for (Peer& p : peers) {
-    p.heard += pause;
+    p.heard = std::min(p.heard + pause, looked);
     if (p.rank < 0 && looked - p.heard > kStranger) p.socket.close();
     if (limit == 0 || !silent(p) || !p.watched() || in_seconds(looked - p.heard) <= limit) continue;
     end_all(
@@ -316,19 +344,20 @@ void Watchdog::State::check_wait() {
 /// that does not wait, else one that is behind.
 std::string Watchdog::State::culprit() {
   const WatchedState mine = message(WatchKind::beat).state;
-  const auto order = [this](const Peer& p) {
-    return std::tuple(!silent(p), p.state.waiting, p.state.waits);
+  const auto reached = [](const WatchedState& s) { return std::pair(s.step, s.waits); };
+  const auto order = [&](const Peer& p) {
+    return std::tuple(!silent(p), p.state.waiting, reached(p.state));
   };
   std::vector<bool> connected(static_cast<size_t>(size), false);
   connected[0] = true;
   const Peer* worst = nullptr;
-  uint64_t most_waits = mine.waits;
+  auto furthest = reached(mine);
   for (const Peer& p : peers) {
     if (p.rank < 0) continue;
     connected[static_cast<size_t>(p.rank)] = true;
     if (!p.watched()) continue;
     if (worst == nullptr || order(p) < order(*worst)) worst = &p;
-    most_waits = std::max(most_waits, p.state.waits);
+    furthest = std::max(furthest, reached(p.state));
   }
   for (int r = 0; rank == 0 && r < size; ++r) {
     if (!connected[static_cast<size_t>(r)]) return fmt::format("; rank {} has not connected", r);
@@ -338,27 +367,31 @@ std::string Watchdog::State::culprit() {
     return fmt::format("; {} gives no sign of life for {}{}", worst->name(),
                        seconds_text(looked - worst->heard), worst->last_seen());
   }
-  if (worst->state.waiting == 0 ||
-      (rank == 0 && mine.waiting != 0 && worst->state.waits < most_waits)) {
+  const bool behind = rank == 0 && mine.waiting != 0 && reached(worst->state) < furthest;
+  if (worst->state.waiting == 0 || behind) {
     return fmt::format("; {} is in {}, step {}", worst->name(), worst->state.doing,
                        worst->state.step);
   }
   if (rank != 0) return "";
-  if (mine.waiting != 0 && mine.waits == most_waits) {
+  if (mine.waiting != 0 && reached(mine) == furthest) {
     return "; all processes wait: messages between them do not arrive";
   }
   return fmt::format("; rank 0 is in {}, step {}", mine.doing, mine.step);
 }
 
 void Watchdog::State::end_all(const std::string& why) {
-  const std::string line = fmt::format(
-      "bamtrain: {}{}\n", rank < 0 ? "" : fmt::format("rank {}: ", rank), printable(why + kRemedy));
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
   {
     const std::lock_guard lock(mutex);
     code = kCode;
   }
   if (rank == 0) send_to_all(message(WatchKind::end));
+  const std::string line = fmt::format(
+      "bamtrain: {}{}\n", rank < 0 ? "" : fmt::format("rank {}: ", rank), printable(why + kRemedy));
+  // A reader that does not read must not keep the process.
+  pollfd reader = {STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&reader, 1, 0) == 1 && (reader.revents & POLLOUT) != 0) {
+    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+  }
   end(kCode);
 }
 
@@ -373,15 +406,12 @@ void Watchdog::State::end_soon(int with, const std::string& why) {
 }
 
 void Watchdog::State::end(int with) {
-  std::function<void()> f;
-  {
-    const std::lock_guard lock(mutex);
-    f = before_end;
-  }
-  if (f) {
+  // Kept: a wait of the process that the library gives up does not end, as the next begins.
+  mutex.lock();
+  if (before_end) {
     auto* const done = new std::promise<void>;  // outlives a library that hangs
     std::future<void> ended = done->get_future();
-    std::thread([f, done] {
+    std::thread([f = before_end, done] {
       f();
       done->set_value();
     }).detach();
@@ -392,12 +422,12 @@ void Watchdog::State::end(int with) {
 
 Watchdog::Watchdog() : state_(std::make_unique<State>()) { state_->start(); }
 
-Watchdog::~Watchdog() { state_->stop(WatchKind::goodbye); }
+Watchdog::~Watchdog() { state_->stop(true); }
 
 std::string Watchdog::connect(int rank, int size,
                               const std::function<void(void*, int64_t)>& broadcast) {
   State& s = *state_;
-  s.stop(std::nullopt);
+  s.stop(false);
   s.rank = rank;
   s.size = size;
   s.own.rank = rank;
@@ -412,7 +442,7 @@ std::string Watchdog::connect(int rank, int size,
   s.start();  // rank 0 answers
   broadcast(&address, sizeof address);
   if (rank == 0) return why;
-  s.stop(std::nullopt);
+  s.stop(false);
   std::copy(std::begin(address.token), std::end(address.token), s.own.token);
   WatchSocket socket;
   WatchMessage welcome;
@@ -441,13 +471,7 @@ void Watchdog::before_end(std::function<void()> f) {
   state_->before_end = std::move(f);
 }
 
-void Watchdog::fail(int exit_code) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->code = exit_code;
-  }
-  state_->stop(WatchKind::failed);
-}
+void Watchdog::fail(int exit_code) { state_->fail(exit_code); }
 
 Wait::Wait(Watchdog* watchdog, const char* operation, int peer, int64_t times)
     : watchdog_(watchdog) {

@@ -193,12 +193,16 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12}\n", "tokens", with_commas(c.train.tokens_per_step));
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
              trainer.groups());
-  if (processes > 1) {
+  if (processes > 1 && c.train.reduction == Reduction::tree) {
     const GroupReduction& r = trainer.reduction();
-    const std::string sums = r.own_sums() == 1 ? "a sum" : fmt::format("{} sums", r.own_sums());
+    int64_t most = 0;
+    for (int rank = 0; rank < processes; ++rank) {
+      const GroupReduction of_rank(rank, processes, trainer.groups());
+      most = std::max(most, of_rank.elements_sent(layout.elements()));
+    }
     fmt::print("  {:<28} {:>10.1f} MiB by a process, {}\n", "gradients sent",
-               static_cast<double>(r.elements_sent(layout.elements())) * sizeof(float) / (1 << 20),
-               r.halves() ? "by recursive halving" : sums + " to each of the others");
+               static_cast<double>(most) * sizeof(float) / (1 << 20),
+               r.halves() ? "by recursive halving" : "at most, directly to the others");
   }
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());

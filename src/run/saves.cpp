@@ -157,6 +157,7 @@ void Saves::finite_until(Communicator& comm, int64_t step) {
 }
 
 void Saves::prune(Communicator& comm, bool seen) {
+  const InPhase saving(comm.watchdog(), phases::kSaving, newest_);
   run_on_rank_zero(comm, [&] { prune_here(seen); });
 }
 

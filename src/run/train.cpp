@@ -434,8 +434,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         if (save_now) logs->sync(warn);
       });
     }
-    if (evaluate && first_rank && run.validated) {
-      run.validated(warn);
+    if (evaluate && run.validated) {
+      const InPhase evaluating(comm.watchdog(), phases::kEvaluating, done);
+      run_on_rank_zero(comm, [&] { run.validated(warn); });
     }
     if (save_now) {
       saves.write(trainer, comm, done, seen);

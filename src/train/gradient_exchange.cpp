@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/signals_blocked.h"
+
 namespace bamtrain {
 
 GradientExchange::GradientExchange(GroupReduction& reduction, PeerLink& link,
@@ -11,7 +13,9 @@ GradientExchange::GradientExchange(GroupReduction& reduction, PeerLink& link,
                                    bool on_host, bool beside)
     : reduction_(reduction), link_(link), sums_(sums), messages_(messages), parts_(sums.size()) {
   started_.reserve(64);
-  if (on_host && beside) thread_ = std::thread([this] { serve(); });
+  if (!on_host || !beside) return;
+  const SignalsBlocked in_thread;
+  thread_ = std::thread([this] { serve(); });
 }
 
 GradientExchange::~GradientExchange() {

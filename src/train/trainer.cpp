@@ -214,7 +214,9 @@ int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
   const int32_t* const positions =
       model_->draws() > 0 ? positions_of(position_rng_, {numbers, step, counts.longest}, T)
                           : nullptr;
-  model_->load(inputs_.data(), targets_.data(), T, document_start_, positions, lengths_.data());
+  beside_devices([&] {
+    model_->load(inputs_.data(), targets_.data(), T, document_start_, positions, lengths_.data());
+  });
   return T;
 }
 
@@ -239,16 +241,18 @@ void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, s
     if (in_parts && begin + B == numbers.size()) {
       backward_in_parts(group, T);
     } else {
-      backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // allocates nothing
+      beside_devices([&] {  // allocates nothing
+        backend_.run_captured(graph_key(gradients.data, T), std::ref(work));
+      });
     }
   }
-  if (!in_parts) join(group, {0, layout().elements()});
+  if (!in_parts) add_buffers(group, {0, layout().elements()});
   for (size_t n = 0; n < static_cast<size_t>(buffers_[group].additions); ++n) {
     backend_.add(loss_sum(last - n - 1), loss_sum(last - n));
   }
 }
 
-void Trainer::join(size_t group, FlatRange elements) {
+void Trainer::add_buffers(size_t group, FlatRange elements) {
   const auto of = [elements](const Tensor& t) {
     return t.slice(0, elements.begin, elements.end - elements.begin);
   };
@@ -267,12 +271,13 @@ void Trainer::backward_in_parts(size_t group, int64_t T) {
     model_->forward_backward_part(part, scale, gradients_[last], loss_sum(last));
   };
   for (; part < model_->backward_parts(); ++part) {
-    backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
-    for (const FlatRange& range : final_ranges_[static_cast<size_t>(part)]) {
-      join(group, range);
-      const Wait wait(of_devices(), "messages between GPUs");
-      exchange_->start(range);
-    }
+    beside_devices([&] {
+      backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
+      for (const FlatRange& range : final_ranges_[static_cast<size_t>(part)]) {
+        add_buffers(group, range);
+        exchange_->start(range);
+      }
+    });
   }
 }
 
@@ -340,7 +345,7 @@ Tensor Trainer::loss_sum(size_t buffer) const {
 Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dtype::f64, {1}); }
 
 void Trainer::reduce(Communicator& comm) {
-  const Wait wait(of_devices(), "messages between GPUs");
+  const Wait wait(of_devices(), "messages between GPUs", Wait::kNobody, in_flight_ + 1);
   if (config_.train.reduction == Reduction::tree) {
     if (!overlaps()) exchange_->start({0, layout().elements()});
     return exchange_->finish();
@@ -401,7 +406,7 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   if (count == 0) return {};
   {
     // Messages between devices are waited for here.
-    const Wait wait(of_devices(), "gradients of other GPUs", Wait::kNobody, count);
+    const Wait wait(of_devices(), "messages between GPUs", Wait::kNobody, count);
     backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
   }
   const int64_t own = reduction_.own_sums(), all = reduction_.all_sums();

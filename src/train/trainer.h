@@ -110,11 +110,18 @@ class Trainer {
   void forward_backward(const Tensor& gradients, const Tensor& loss);
   void accumulate_group(std::span<const int64_t> numbers, int64_t step, size_t group);
   /// Adds elements of the last buffers to those before them, after a group.
-  void join(size_t group, FlatRange elements);
+  void add_buffers(size_t group, FlatRange elements);
   void backward_in_parts(size_t group, int64_t T);
   PeerLink& link(Communicator& comm) const;
   /// Null where messages do not go between devices: a link in host memory watches its own waits.
   Watchdog* of_devices() const { return link_ ? watchdog_ : nullptr; }
+  /// The host runs ahead of a device up to here, where it may wait for messages of all steps in
+  /// flight.
+  template <class F>
+  void beside_devices(F&& f) const {
+    const Wait wait(of_devices(), "messages between GPUs", Wait::kNobody, in_flight_ + 1);
+    f();
+  }
   bool overlaps() const {
     return processes_ > 1 && config_.train.overlap && config_.train.reduction == Reduction::tree;
   }

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The GPU tests, the wrappers of kernels/device.cuh, and sums and a training in one, two and four
-# processes, on a machine that executes the PTX of the built programs on the CPU. Closes, as the test
+# The GPU tests, the wrappers of kernels/device.cuh, and sums and a training in one to four processes, on a machine that executes the PTX of the built programs on the CPU. Closes, as the test
 # programs do, with their numbers.
 #
 #   virtual_gpu.sh MACHINE one|two   the folder with its build.sh; BAMTRAIN_SOURCE and BAMTRAIN_BUILD

@@ -17,7 +17,7 @@ std::string said(const std::string& mode, const std::string& options) {
   const Outcome o = mpirun(3, mode, options);
   INFO(mode << " " << options << "\n" << o.output);
   // One that is stopped may do so once the launcher lets it go on, to end it.
-  CHECK((mode[0] == 's' || !o.says("passed the barrier")));
+  CHECK((mode.starts_with("stopped") || !o.says("passed the barrier")));
   CHECK(o.exit_code != 124);  // it would have waited for ever
   if (options.empty()) CHECK(o.exit_code == (mode[0] == 'k' ? 137 : mode[0] == 'f' ? 7 : 8));
   return o.output;

@@ -91,10 +91,11 @@ TEST_CASE("a job that has lost a process is queued again, but not for ever") {
   const Workplace w;
   Environment e = with_scontrol(w, 0);
   CHECK(run(in_a_job({"sh", "-c", "exit 8"}), e).code == 0);
-  CHECK(read_text(w.path("queue")) == "requeue 77\n");
+  CHECK(run(in_a_job({"sh", "-c", "exit 137"}), e).code == 0);
+  CHECK(read_text(w.path("queue")) == "requeue 77\nrequeue 77\n");
   e.emplace_back("SLURM_RESTART_COUNT=9");
   CHECK(run(in_a_job({"sh", "-c", "exit 8"}), e).code == 8);
-  CHECK(read_text(w.path("queue")) == "requeue 77\n");
+  CHECK(read_text(w.path("queue")) == "requeue 77\nrequeue 77\n");
 }
 
 TEST_CASE("a command that fails keeps its exit code and is not queued again") {

@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
-#include <array>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -157,8 +156,14 @@ struct Messages::State {
     const ncclResult_t begun = library().init(&comm, peers.size, id, peers.rank, &config);
     before_end = peers.before_end;
     before_end([this] { (void)library().abort(comm); });
-    check(comm, begun, "a connection between the GPUs");
-    first_messages(peers);
+    try {
+      check(comm, begun, "a connection between the GPUs");
+      first_messages(peers);
+    } catch (...) {
+      before_end({});
+      (void)library().abort(comm);
+      throw;
+    }
   }
 
   /// A message to every partner, and a sum over all processes. They make NCCL allocate its buffers
