@@ -22,18 +22,19 @@ import shlex
 import sys
 
 from cpu_bench.programs import ROOT, Bench, Failed, Record, commit_of
+from cpu_bench.overlap import overlap
 from cpu_bench.steps import growth, isa, profile
 from cpu_bench.targets import targets
 from cpu_bench.waiting import threads
 from cpu_bench.whole import precision, processes, start, tokenizer
 
 ONE = "One run of each command."
-SECTIONS = {f.__name__: f for f in (targets, profile, growth, isa, start, processes, threads,
-                                    tokenizer, precision)}
+SECTIONS = {f.__name__: f for f in (targets, profile, growth, isa, start, processes, overlap,
+                                    threads, tokenizer, precision)}
 SINGLE = ("growth", "precision")  # one run of each command, whatever --runs says
 WITH_BEFORE = ("targets", "processes", "tokenizer")
 TITLES = {"profile": "where a step's time goes", "isa": "instruction set chosen at run time",
-          "threads": "how threads wait"}
+          "threads": "how threads wait", "overlap": "sums of gradients that are hidden"}
 
 
 def machine():

@@ -8,6 +8,7 @@
 #   goldens    records tests/golden/wrappers.txt: what the GPU computes for each wrapper of device.cuh
 #   check      two steps of BAM 120M, every operation beside the CPU's (device "check")
 #   parity     a small model trained on the CPU and on the GPU: the loss curves compared
+#   two        the same run on one GPU and on two: the same bits; "not run" where there is one
 #   bench      attention and training steps
 #   peer       PyTorch's step and attention beside them, where there is one
 #   ncu        Nsight Compute's full set of the kernels that take most of a step
@@ -16,7 +17,7 @@
 # Without stages: all of them, in this order. Each runs alone; but for peer, which may take the 10
 # minutes of its limits, it ends within 9 minutes, and later with --small. DIR (default
 # out/gpu) gets the machine, a log per stage and the measurements; a table of stages is printed last.
-# The exit code is 1 where a stage failed, 9 where there is no GPU. --small takes 3 steps of parity and
+# The exit code is 1 where a stage failed, 9 where there is no GPU; a stage that is not run says why. --small takes 3 steps of parity and
 # few small shapes of bench, for a machine that executes a GPU's instructions on the CPU. What
 # LD_LIBRARY_PATH names goes before the libraries that are found here.
 set -uo pipefail
@@ -25,17 +26,18 @@ cd "$(dirname "$0")/.." || exit
 build=${BUILD:-build}
 out=out/gpu
 stages=()
+not_run=77  # what a stage returns where the machine lacks what it takes
 small=false
 while [ $# -gt 0 ]; do
   case $1 in
     --out) [ $# -gt 1 ] || { echo "gpu_check.sh: --out: expected a folder, found none" >&2; exit 2; }; out=$(cd "$from" && realpath -m "$2"); shift 2 ;;
-    tests | goldens | check | parity | bench | peer | ncu | sanitize) stages+=("$1"); shift ;;
+    tests | goldens | check | parity | two | bench | peer | ncu | sanitize) stages+=("$1"); shift ;;
     --small) small=true; shift ;;
     -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "gpu_check.sh: expected a stage (tests, goldens, check, parity, bench, peer, ncu, sanitize), --out or --small, found $1" >&2; exit 2 ;;
+    *) echo "gpu_check.sh: expected a stage (tests, goldens, check, parity, two, bench, peer, ncu, sanitize), --out or --small, found $1" >&2; exit 2 ;;
   esac
 done
-[ ${#stages[@]} -gt 0 ] || stages=(tests goldens check parity bench peer ncu sanitize)
+[ ${#stages[@]} -gt 0 ] || stages=(tests goldens check parity two bench peer ncu sanitize)
 if [ -z "$out" ] || ! mkdir -p "$out"; then
   echo "gpu_check.sh: --out: expected a folder, or a name that one can have, found \"$out\"" >&2
   exit 2
@@ -202,6 +204,37 @@ sys.exit(failed)
 PY
 }
 
+# Gradients that are summed during the backward pass and after it, on one GPU and on two.
+run_two() {
+  require_program "$build/src/bamtrain" || return
+  local gpus work n overlap name launcher digests
+  gpus=$(nvidia-smi -L | grep -c .)
+  [ "$gpus" -ge 2 ] || { echo "not run: it takes two GPUs, found $gpus"; return $not_run; }
+  command -v mpirun >/dev/null || { echo "not run: it takes mpirun on PATH"; return $not_run; }
+  work=$(mktemp -d)
+  # shellcheck disable=SC2064  # this folder
+  trap "rm -rf '$work'" RETURN
+  write_random_shard "$work/train.bin" 4096 || return
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  for n in 1 2; do
+    for overlap in true false; do
+      name=$n-$overlap launcher=()
+      [ $n -eq 1 ] || launcher=(mpirun -np $n)
+      own timeout -k 10 120 "${launcher[@]}" "$build/src/bamtrain" --config configs/quickstart.json \
+        --set device=cuda out_dir="$work/$name" data.train="$work/train.bin" data.val= \
+        data.document_start=0 eval.every=0 eval.tokens=0 'eval.lengths=[]' checkpoint.every=0 \
+        schedule.warmup_steps=1 train.steps=5 train.precision=bf16 train.lanes=4 \
+        train.overlap=$overlap || return
+      sha256sum <"$work/$name/checkpoint-00000005/model.safetensors" | tee -a "$work/digests"
+    done
+  done
+  digests=$(sort -u "$work/digests" | wc -l)
+  [ "$digests" -eq 1 ] && return
+  echo "expected the same model of all four runs, found $digests"
+  return 1
+}
+
 # A part of a stage: its name, seconds, a file for its standard output, and what it runs. What fails is
 # reported, and the parts after it run all the same. The first argument: own, or env for a program of
 # others, which has its own libraries.
@@ -291,6 +324,7 @@ run() {
     goldens) run_goldens ;;
     check) run_check ;;
     parity) run_parity ;;
+    two) run_two ;;
     bench) run_bench ;;
     peer) run_peer ;;
     ncu) run_ncu ;;
@@ -302,8 +336,13 @@ failed=0
 summary=""
 for stage in "${stages[@]}"; do
   began=$SECONDS
-  if run "$stage" >"$out/$stage.log" 2>&1; then result=ok; else result=FAILED; failed=1; fi
-  [ $result = ok ] || tail -n 20 "$out/$stage.log"
+  run "$stage" >"$out/$stage.log" 2>&1
+  case $? in
+    0) result=ok ;;
+    "$not_run") result='not run' ;;
+    *) result=FAILED failed=1 ;;
+  esac
+  [ "$result" = ok ] || tail -n 20 "$out/$stage.log"
   summary+=$(printf '%-10s %-7s %4d s  %s' "$stage" "$result" $((SECONDS - began)) "$out/$stage.log")$'\n'
 done
 [ ! -f "$out/table.md" ] || cat "$out/table.md"

@@ -1,6 +1,7 @@
 // The parts of a backward pass, after which some gradients are final.
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "build.h"
@@ -85,6 +86,21 @@ TEST_CASE("so they are in models of other blocks, with shared mechanisms and few
   c.layers = 4;
   c.attention.prior = priors({"rope_local", "cable", "fire", "bam"});
   check_parts(c);
+}
+
+TEST_CASE("recordings of other buffers, lengths and parts have other keys") {
+  std::set<int64_t> keys;
+  const uintptr_t first = 0x7f0000000000;
+  size_t count = 0;
+  for (const uintptr_t address : {first, first + 256, first + 512, uintptr_t{256}}) {
+    for (const int64_t T : {int64_t{1}, int64_t{512}, (int64_t{1} << 22) - 1}) {
+      for (int part = kWholePass; part < 6; ++part, ++count) {
+        keys.insert(graph_key(reinterpret_cast<const void*>(address), T, part));
+      }
+    }
+  }
+  CHECK(keys.size() == count);
+  CHECK_THROWS_AS(graph_key(nullptr, int64_t{1} << 22), Error);
 }
 
 }  // namespace

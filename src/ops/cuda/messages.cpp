@@ -134,8 +134,8 @@ void check_own_devices(const Peers& peers) {
 }  // namespace
 
 struct Messages::State {
-  Stream work;        // the backend's
-  WorkStream travel;  // of the messages
+  Stream work;             // the backend's
+  WorkStream comm_stream;  // of messages, and of what is done with them
   ncclComm_t comm = nullptr;
   std::function<void(std::function<void()>)> before_end;  // Peers::before_end
   cudaEvent_t ready = nullptr, done = nullptr;
@@ -176,16 +176,16 @@ struct Messages::State {
     } const buffer;
     for (const int peer : peers.partners) {
       Group group(comm);
-      group.send(buffer.memory, kBytes, peer, travel.get());
-      group.receive(buffer.memory + kBytes, kBytes, peer, travel.get());
+      group.send(buffer.memory, kBytes, peer, comm_stream.get());
+      group.receive(buffer.memory + kBytes, kBytes, peer, comm_stream.get());
       group.end();
     }
     auto* const sums = reinterpret_cast<float*>(buffer.memory);
     check(comm,
           library().all_reduce(sums, sums, kBytes / sizeof(float), ncclFloat32, ncclSum, comm,
-                               travel.get()),
+                               comm_stream.get()),
           "a first sum over all GPUs");
-    check(cudaStreamSynchronize(travel.get()), "the first messages");
+    check(cudaStreamSynchronize(comm_stream.get()), "the first messages");
   }
 
   ~State() {
@@ -206,13 +206,13 @@ Messages::~Messages() = default;
 
 void Messages::start(int, std::span<const PeerMessage> messages) {
   State& s = *state_;
-  const Stream travel = s.travel.get();
+  const Stream comm_stream = s.comm_stream.get();
   check(cudaEventRecord(s.ready, s.work), "an event");
-  check(cudaStreamWaitEvent(travel, s.ready, 0), "a wait for an event");
+  check(cudaStreamWaitEvent(comm_stream, s.ready, 0), "a wait for an event");
   Group group(s.comm);
   for (const auto& [peer, out, in] : messages) {
-    if (out.size() > 0) group.send(out.data, out.bytes(), peer, travel);
-    if (in.size() > 0) group.receive(in.data, in.bytes(), peer, travel);
+    if (out.size() > 0) group.send(out.data, out.bytes(), peer, comm_stream);
+    if (in.size() > 0) group.receive(in.data, in.bytes(), peer, comm_stream);
   }
   group.end();
 }
@@ -220,10 +220,10 @@ void Messages::start(int, std::span<const PeerMessage> messages) {
 /// The stream of messages runs in order.
 void Messages::finish(int) {}
 
-Stream Messages::stream() const { return state_->travel.get(); }
+Stream Messages::stream() const { return state_->comm_stream.get(); }
 
 void Messages::join() {
-  check(cudaEventRecord(state_->done, state_->travel.get()), "an event");
+  check(cudaEventRecord(state_->done, state_->comm_stream.get()), "an event");
   check(cudaStreamWaitEvent(state_->work, state_->done, 0), "a wait for an event");
 }
 

@@ -1,0 +1,115 @@
+// The messages of a reduction, rank by rank, over a link that only writes them down.
+
+#include "core/group_reduction.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "catch.h"
+
+namespace bamtrain {
+namespace {
+
+/// What one rank sends to and receives from each other, in order, in elements.
+struct Traffic {
+  std::map<int, std::vector<int64_t>> sent, received;
+  int64_t all_sent = 0;
+};
+
+class RecordingLink final : public PeerLink {
+ public:
+  explicit RecordingLink(Traffic& traffic) : traffic_(traffic) {}
+  void start(int slot, std::span<const PeerMessage> messages) override {
+    REQUIRE_FALSE(started_[slot]);
+    started_[slot] = true;
+    for (const auto& [peer, out, in] : messages) {
+      if (out.size() > 0) traffic_.sent[peer].push_back(out.size());
+      if (in.size() > 0) traffic_.received[peer].push_back(in.size());
+      traffic_.all_sent += out.size();
+    }
+  }
+  void finish(int slot) override {
+    REQUIRE(started_[slot]);
+    started_[slot] = false;
+  }
+  void add(const Tensor& into, const Tensor& from) override {
+    REQUIRE(into.size() == from.size());
+    REQUIRE(into.data != from.data);
+  }
+  void join() override {}
+  void all_reduce(const Tensor&) override { FAIL("the library's sum"); }
+
+ private:
+  Traffic& traffic_;
+  bool started_[kSlots] = {};
+};
+
+std::vector<Traffic> traffic_of(int processes, int64_t groups, int64_t n, int64_t piece) {
+  std::vector<Traffic> of_ranks(static_cast<size_t>(processes));
+  for (int rank = 0; rank < processes; ++rank) {
+    GroupReduction reduction(rank, processes, groups);
+    std::vector<float> elements(static_cast<size_t>(n * reduction.own_sums()));
+    std::vector<float> room(static_cast<size_t>(PeerLink::kSlots * piece * reduction.all_sums()));
+    std::vector<Tensor> sums;
+    for (int64_t k = 0; k < reduction.own_sums(); ++k) {
+      sums.emplace_back(elements.data() + k * n, Dtype::f32, std::initializer_list<int64_t>{n});
+    }
+    RecordingLink link(of_ranks[static_cast<size_t>(rank)]);
+    reduction.run(link, sums, Tensor(room.data(), Dtype::f32, {std::ssize(room)}));
+  }
+  return of_ranks;
+}
+
+TEST_CASE("every message that a process sends is one that its peer receives") {
+  for (int processes = 1; processes <= 13; ++processes) {
+    for (const int64_t groups : {processes, processes + 1, 2 * processes, 24, 31}) {
+      if (groups < processes) continue;
+      for (const int64_t n : {0, 1, 1000, 5000}) {
+        INFO(processes << " processes, " << groups << " groups, " << n << " elements");
+        const std::vector<Traffic> all = traffic_of(processes, groups, n, 64);
+        for (int rank = 0; rank < processes; ++rank) {
+          const auto r = static_cast<size_t>(rank);
+          const std::vector<int> partners = GroupReduction(rank, processes, groups).partners();
+          for (const auto& [peer, sizes] : all[r].sent) {
+            REQUIRE(sizes == all[static_cast<size_t>(peer)].received.at(rank));
+            REQUIRE(std::find(partners.begin(), partners.end(), peer) != partners.end());
+          }
+          for (const auto& [peer, sizes] : all[r].received) {
+            REQUIRE(sizes == all[static_cast<size_t>(peer)].sent.at(rank));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a process sends as many elements as is said of it") {
+  constexpr int64_t n = 64 * 24 * 5;  // whole ranges of all processes
+  for (const auto& [processes, groups] :
+       std::vector<std::pair<int, int64_t>>{{2, 8}, {8, 8}, {3, 8}, {6, 24}, {5, 8}, {5, 24}}) {
+    const std::vector<Traffic> all = traffic_of(processes, groups, n, 512);
+    for (int rank = 0; rank < processes; ++rank) {
+      INFO("rank " << rank << " of " << processes << ", " << groups << " groups");
+      CHECK(all[static_cast<size_t>(rank)].all_sent ==
+            GroupReduction(rank, processes, groups).elements_sent(n));
+    }
+  }
+}
+
+/// So a second tree between nodes would gain nothing.
+TEST_CASE(
+    "of two nodes of eight neighbours a process sends an eighth of the elements to the other") {
+  constexpr int64_t n = 64 * 16 * 3;
+  const std::vector<Traffic> all = traffic_of(16, 16, n, 1024);
+  for (int rank = 0; rank < 16; ++rank) {
+    std::map<int, int64_t> by_distance;
+    for (const auto& [peer, sizes] : all[static_cast<size_t>(rank)].sent) {
+      for (const int64_t size : sizes) by_distance[rank ^ peer] += size;
+    }
+    CHECK(by_distance == std::map<int, int64_t>{{1, n}, {2, n / 2}, {4, n / 4}, {8, n / 8}});
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain
