@@ -51,18 +51,18 @@ MUTANTS = {
         "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "lanes_losses_not_joined": Mutant(
-        "train/trainer.cpp", "      backend_.add(loss_sum(to), loss_sum(of));\n", "", "train",
+        "train/trainer.cpp", "    backend_.add(loss_sum(last - n - 1), loss_sum(last - n));\n", "", "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "norm_before_the_sum_over_processes": Mutant(
         "train/trainer.cpp",
-        "  if (processes_ > 1) reduce(gradients_[0], comm);\n"
+        "  if (processes_ > 1) reduce(comm);\n"
         "  count_step(comm);\n"
         "  prepare_update(step);\n"
         "  update();\n",
         "  count_step(comm);\n"
         "  prepare_update(step);\n"
         "  backend_.squared_norm(squared_norm(), gradients_[0]);\n"
-        "  if (processes_ > 1) reduce(gradients_[0], comm);\n"
+        "  if (processes_ > 1) reduce(comm);\n"
         "  optimizer_.step(squared_norm(), master_weights_, model_->rounded_weights(), gradients_[0]);\n",
         "run", "fp32 training gives the same bits by every way"),
     "learning_rate_of_the_next_step": Mutant(
@@ -210,9 +210,18 @@ MUTANTS = {
     "flags_of_all_in_place_of_any": Mutant(
         "dist/mpi.cpp", "MPI_LOR", "MPI_LAND", "dist",
         "flags and bytes reach every process"),
-    "later_pieces_of_a_broadcast_over_the_first": Mutant(
-        "dist/mpi.cpp", "MPI_Bcast(at + done,", "MPI_Bcast(at,", "dist",
-        "flags and bytes reach every process"),
+    "odd_group_that_does_not_pass_up": Mutant(
+        "core/group_tree.h", "y.end == std::min(x.end + x.size(), groups_)",
+        "y.end == x.end + x.size()", "dist",
+        "a stack of buffers adds any number of groups in the tree"),
+    "sums_of_the_first_process_for_all": Mutant(
+        "core/group_reduction.cpp", "if (k < sums_of(r)) message.in = received(slot, r, k, in);",
+        "if (k < sums_of(r)) message.in = received(slot, r, 0, in);", "dist",
+        "groups spread over any number of processes give the bits of the tree"),
+    "shared_mechanism_sent_too_early": Mutant(
+        "model/model.cpp", "if (is_mechanism(p.group)) layer = p.layer;",
+        "if (is_mechanism(p.group)) layer = config_.layers - 1;", "model",
+        "so they are in models of other blocks, with shared mechanisms and few layers"),
     "stop_asked_of_the_first_process_alone": Mutant(
         "run/train.cpp", "return comm.any(stop);", "return stop;", "run",
         "the trigger file that the first process finds stops all of them after the same step"),

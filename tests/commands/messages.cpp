@@ -107,6 +107,6 @@ TEST_CASE("a dry run counts the messages between processes and the evaluation at
   CHECK(evaluation > activations);
   CHECK(evaluation < 2 * activations);
   // Two messages of 16 MiB in flight.
-  if (have_mpi()) CHECK(mebibytes(dry_run(2), "+ communication buffers") == 32);
+  if (have_mpi()) CHECK(mebibytes(dry_run(2), "messages") == 32);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }

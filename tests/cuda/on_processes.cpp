@@ -53,6 +53,7 @@ int sums(Communicator& comm, int64_t piece) {
     reduction.run(*comm.link(), {&on_host, 1}, Tensor(room.data(), Dtype::f32, {messages.size()}));
     backend->upload(data, own.data());
     reduction.run(*link, {&data, 1}, messages);
+    link->join();
     backend->download(found.data(), data);
     if (std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)) != 0) {
       std::printf("rank %d: tree sum of %lld: other bits\n", comm.rank(), (long long)n);
