@@ -90,7 +90,7 @@ class Peers(Attack):
     def check_verdict(self, ended, one):
         """Who was lost is told, and by the exit code under a launcher that passes it on."""
         what, _, alone = self.setting.partition("_")
-        codes = {"killed": (0, 137, ENDED), "stopped": (0, ENDED), "asked": (0, 85)}[what]
+        codes = {"killed": (0, 137, ENDED), "stopped": (0, ENDED), "asked": (0, 85, 143)}[what]  # 143: before it obeys
         if not alone and not ended.killed and ended.code not in codes:
             raise Loss(f"it ended with {ended.code}")
         told = [line for line in ended.output.splitlines() if line.startswith("bamtrain: rank") and "resumes from" in line]
