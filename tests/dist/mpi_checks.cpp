@@ -221,7 +221,7 @@ void names(Communicator& communicator, Checks& checks) {
                "each name with the first rank that has it");
 }
 
-constexpr double kTimeout = 0.5;  // s
+constexpr double kTimeout = 0.5, kLong = 100;  // s
 
 /// Ends when it is ended.
 [[noreturn]] void do_nothing() {
@@ -284,11 +284,15 @@ int run(const std::string& mode, Communicator& communicator) {
     if (what == "stopped")
       while_others_wait(
           communicator, rank, [] { ::raise(SIGSTOP); }, 2);
-    if (what == "killed") while_others_wait(communicator, rank, [] { ::raise(SIGKILL); });
+    // Both are noticed at once.
+    if (what == "killed")
+      while_others_wait(
+          communicator, rank, [] { ::raise(SIGKILL); }, kLong);
     if (what == "failed") {
-      while_others_wait(communicator, rank, [] {
+      const auto fail = [] {
         throw Error(ExitCode::nonfinite, "step 3", "a finite loss", "not-a-number", "");
-      });
+      };
+      while_others_wait(communicator, rank, fail, kLong);
     }
     // Of a pair, one waits for a message that is not sent.
     if (what == "silent") {
