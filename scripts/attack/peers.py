@@ -44,7 +44,6 @@ class Peers(Attack):
         config["checkpoint"]["keep"] = 100
         self.place.write(config)
         self.place.run_undisturbed()
-        self.busy = []
 
     def attempt(self, number):
         self.place.clear()

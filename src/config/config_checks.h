@@ -25,6 +25,15 @@ class ConfigChecks {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 
+  /// The divisors of n closest to m, for a remedy: "8 or 12"; the upper one if it is at most
+  /// `most`.
+  static std::string divisors_near(int64_t n, int64_t m, int64_t most = INT64_MAX) {
+    int64_t below = std::min(m, n), above = m;
+    while (below > 1 && n % below != 0) --below;
+    while (above <= std::min(n, most) && n % above != 0) ++above;
+    return text(below) + (above <= std::min(n, most) ? " or " + text(above) : "");
+  }
+
   [[noreturn]] void refuse(const std::string& key, const std::string& expected,
                            const std::string& found, const std::string& remedy) const;
 

@@ -10,14 +10,6 @@ namespace bamtrain {
 
 namespace {
 
-/// The divisors of n closest to m, for a remedy: "8 or 12".
-std::string divisors_near(int64_t n, int64_t m) {
-  int64_t below = std::min(m, n), above = m;
-  while (below > 1 && n % below != 0) --below;
-  while (above <= n && n % above != 0) ++above;
-  return std::to_string(below) + (above <= n ? " or " + std::to_string(above) : "");
-}
-
 class ModelChecks : ConfigChecks {
  public:
   using ConfigChecks::ConfigChecks;

@@ -90,15 +90,12 @@ class TrainingChecks : ConfigChecks {
     }
     const int64_t micro_batches = t.tokens_per_step / tokens;
     if (t.lanes == 0 || micro_batches % t.lanes == 0) return;
-    int64_t below = t.lanes, above = t.lanes;
-    while (micro_batches % below != 0) --below;
-    while (above <= kMaxGroups && micro_batches % above != 0) ++above;
     refuse("train.lanes",
            "a divisor of the " + text(micro_batches) +
                " micro-batches of a step (train.tokens_per_step / (train.micro_batch * "
                "data.sequence_length))",
            text(t.lanes),
-           "use " + text(below) + (above <= kMaxGroups ? " or " + text(above) : "") +
+           "use " + divisors_near(micro_batches, t.lanes, kMaxGroups) +
                ", or 0 for a power of two up to 8");
   }
 

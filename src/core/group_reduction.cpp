@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/flat_range.h"
 
 namespace bamtrain {
 namespace {
@@ -19,22 +20,14 @@ constexpr int kDeepestTree = 64;
 
 int64_t aligned_down(int64_t n) { return n / kAlignment * kAlignment; }
 
-/// A range of elements.
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-
 /// The p-th piece of r; empty past its end.
-Range piece_of(Range r, int64_t p, int64_t piece) {
+FlatRange piece_of(FlatRange r, int64_t p, int64_t piece) {
   const int64_t begin = std::min(r.end, r.begin + p * piece);
   return {begin, std::min(r.end, begin + piece)};
 }
 
-Tensor elements(const Tensor& x, Range r) { return x.slice(0, r.begin, r.size()); }
-
 /// The elements that a process adds where sums are sent directly.
-Range range_of(int rank, int processes, int64_t n) {
+FlatRange range_of(int rank, int processes, int64_t n) {
   const auto begin_of = [&](int64_t r) { return aligned_down(n / processes * r); };
   return {begin_of(rank), rank + 1 == processes ? n : begin_of(rank + 1)};
 }
@@ -102,28 +95,28 @@ void GroupReduction::run(PeerLink& link, std::span<const Tensor> sums, const Ten
 void GroupReduction::by_halves(PeerLink& link, const Tensor& data, const Tensor& messages) {
   const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots);
   require(piece > 0, "room for messages");
-  const auto exchange = [&](Range give, Range take, int peer, bool adds) {
-    const auto memory = [&](int slot, Range in) {
-      return adds ? messages.slice(0, slot * piece, in.size()) : elements(data, in);
+  const auto exchange = [&](FlatRange give, FlatRange take, int peer, bool adds) {
+    const auto memory = [&](int slot, FlatRange in) {
+      return adds ? messages.slice(0, slot * piece, in.size()) : in.of(data);
     };
     in_pieces(
         link, ceil_div(std::max(give.size(), take.size()), piece),
         [&](int slot, int64_t p) {
-          const PeerMessage message = {peer, elements(data, piece_of(give, p, piece)),
+          const PeerMessage message = {peer, piece_of(give, p, piece).of(data),
                                        memory(slot, piece_of(take, p, piece))};
           link.start(slot, {&message, 1});
         },
         [&](int slot, int64_t p) {
-          const Range in = piece_of(take, p, piece);
-          if (adds && in.size() > 0) link.add(elements(data, in), memory(slot, in));
+          const FlatRange in = piece_of(take, p, piece);
+          if (adds && in.size() > 0) link.add(in.of(data), memory(slot, in));
         });
   };
   const int levels = std::countr_zero(static_cast<unsigned>(processes_));
-  std::array<Range, 32> mine, theirs;
-  Range range{0, data.size()};
+  std::array<FlatRange, 32> mine, theirs;
+  FlatRange range{0, data.size()};
   for (int level = 0; level < levels; ++level) {
     const int64_t middle = range.begin + aligned_down(range.size() / 2);
-    const Range lower{range.begin, middle}, upper{middle, range.end};
+    const FlatRange lower{range.begin, middle}, upper{middle, range.end};
     const bool take_upper = ((rank_ >> level) & 1) != 0;
     const auto l = static_cast<size_t>(level);
     mine[l] = take_upper ? upper : lower;
@@ -142,13 +135,13 @@ void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
   const int64_t n = sums[0].size();
   const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots / most_received_);
   require(piece > 0, "room for messages");
-  const Range own = range_of(rank_, processes_, n);
+  const FlatRange own = range_of(rank_, processes_, n);
   int64_t longest = 0;
   for (int r = 0; r < processes_; ++r) {
     longest = std::max(longest, range_of(r, processes_, n).size());
   }
   /// Where the k-th sum of another process is received.
-  const auto received = [&](int slot, int rank, int64_t k, Range in) {
+  const auto received = [&](int slot, int rank, int64_t k, FlatRange in) {
     const int64_t number = first_[static_cast<size_t>(rank)] + k;
     const int64_t foreign = rank < rank_ ? number : number - own_sums();
     return messages.slice(0, (slot * most_received_ + foreign) * piece, in.size());
@@ -156,30 +149,30 @@ void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
   in_pieces(
       link, ceil_div(longest, piece),
       [&](int slot, int64_t p) {
-        const Range in = piece_of(own, p, piece);
+        const FlatRange in = piece_of(own, p, piece);
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
-          const Range out = piece_of(range_of(r, processes_, n), p, piece);
+          const FlatRange out = piece_of(range_of(r, processes_, n), p, piece);
           for (int64_t k = 0; k < std::max(own_sums(), sums_of(r)); ++k) {
             PeerMessage& message = batch_.emplace_back();
             message.peer = r;
-            if (k < own_sums()) message.out = elements(sums[static_cast<size_t>(k)], out);
+            if (k < own_sums()) message.out = out.of(sums[static_cast<size_t>(k)]);
             if (k < sums_of(r)) message.in = received(slot, r, k, in);
           }
         }
         link.start(slot, batch_);
       },
       [&](int slot, int64_t p) {
-        const Range in = piece_of(own, p, piece);
+        const FlatRange in = piece_of(own, p, piece);
         if (in.size() == 0) return;
-        const Tensor result = elements(sums[0], in);
+        const Tensor result = in.of(sums[0]);
         std::array<Tensor, kDeepestTree> stack;
         size_t depth = 0, number = 0;
         for (int r = 0; r < processes_; ++r) {
           for (int64_t k = 0; k < sums_of(r); ++k, ++number) {
             stack.at(depth++) =
-                r == rank_ ? elements(sums[static_cast<size_t>(k)], in) : received(slot, r, k, in);
+                r == rank_ ? in.of(sums[static_cast<size_t>(k)]) : received(slot, r, k, in);
             for (int i = 0; i < additions_[number]; ++i, --depth) {
               Tensor &x = stack[depth - 2], &y = stack[depth - 1];
               if (y.data == result.data) std::swap(x, y);  // a + b == b + a
@@ -194,9 +187,8 @@ void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
-          batch_.push_back(
-              {r, elements(sums[0], piece_of(own, p, kLongestInPlace)),
-               elements(sums[0], piece_of(range_of(r, processes_, n), p, kLongestInPlace))});
+          batch_.push_back({r, piece_of(own, p, kLongestInPlace).of(sums[0]),
+                            piece_of(range_of(r, processes_, n), p, kLongestInPlace).of(sums[0])});
         }
         link.start(slot, batch_);
       },
@@ -213,10 +205,10 @@ std::vector<int> GroupReduction::partners() const {
   return partners;
 }
 
-int64_t GroupReduction::elements_sent(int64_t n) const {
-  const int64_t own = range_of(rank_, processes_, n).size();
+int64_t GroupReduction::elements_sent(int rank, int64_t n) const {
+  const int64_t own = range_of(rank, processes_, n).size();
   if (halves_) return 2 * (n - own);
-  return own_sums() * (n - own) + own * (processes_ - 1);
+  return sums_of(rank) * (n - own) + own * (processes_ - 1);
 }
 
 }  // namespace bamtrain

@@ -41,8 +41,8 @@ class GroupReduction {
   std::vector<int> partners() const;
   /// Whether the reduction is by recursive halving.
   bool halves() const { return halves_; }
-  /// Elements that this process sends when it reduces n.
-  int64_t elements_sent(int64_t n) const;
+  /// Elements that a process sends when it reduces n.
+  int64_t elements_sent(int rank, int64_t n) const;
 
  private:
   int64_t sums_of(int rank) const {

@@ -23,14 +23,14 @@ std::unique_ptr<Communicator> make_communicator([[maybe_unused]] double peer_tim
 std::string mpi_library() { return ""; }
 #endif
 
-std::string scattered_ranks(std::span<const int> machines) {
-  for (size_t first = 0; first < machines.size(); ++first) {
-    if (machines[first] != static_cast<int>(first)) continue;
+std::string scattered_ranks(std::span<const int> first_ranks) {
+  for (size_t first = 0; first < first_ranks.size(); ++first) {
+    if (first_ranks[first] != static_cast<int>(first)) continue;
     std::string ranks;
     bool scattered = false;
     size_t last = first;
-    for (size_t r = first; r < machines.size(); ++r) {
-      if (machines[r] != machines[first]) continue;
+    for (size_t r = first; r < first_ranks.size(); ++r) {
+      if (first_ranks[r] != first_ranks[first]) continue;
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
       scattered |= r > last + 1;
       last = r;

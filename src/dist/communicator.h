@@ -29,8 +29,8 @@ class Communicator {
   virtual int size() const = 0;
   /// Index of this process among those on its machine, from 0.
   virtual int local_rank() const = 0;
-  /// The lowest rank on its machine.
-  virtual int machine() const = 0;
+  /// The lowest rank on its node.
+  virtual int first_rank_of_node() const = 0;
 
   /// Replaces data (n) by its sum over all ranks. The order of the additions is MPI's: REQUIRES
   /// sums that are exact in every order, of integers or where one rank alone has a number.
@@ -70,9 +70,9 @@ std::unique_ptr<Communicator> make_communicator(double peer_timeout = Watchdog::
 /// Does not start MPI.
 std::string mpi_library();
 
-/// Names the first machine whose ranks do not follow one another, by its ranks: "0, 2, 4"; empty:
-/// there is none. machines: Communicator::machine() of each rank.
-std::string scattered_ranks(std::span<const int> machines);
+/// Names the first node whose ranks do not follow one another, by its ranks: "0, 2, 4"; empty:
+/// there is none. first_ranks: Communicator::first_rank_of_node() of each rank.
+std::string scattered_ranks(std::span<const int> first_ranks);
 
 /// Throws Error (ExitCode::distributed) unless there are 1 to `groups` processes.
 void check_process_count(int size, int64_t groups);

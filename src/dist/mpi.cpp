@@ -159,7 +159,8 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
           "MPI_Comm_split_type");
     check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
-    check(MPI_Allreduce(&rank_, &machine_, 1, MPI_INT, MPI_MIN, machine), "MPI_Allreduce");
+    check(MPI_Allreduce(&rank_, &first_rank_of_node_, 1, MPI_INT, MPI_MIN, machine),
+          "MPI_Allreduce");
     check(MPI_Comm_free(&machine), "MPI_Comm_free");
     if (size_ == 1) return;
     unwatched_ = watchdog_.connect(
@@ -180,7 +181,7 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int local_rank() const override { return local_rank_; }
-  int machine() const override { return machine_; }
+  int first_rank_of_node() const override { return first_rank_of_node_; }
 
   void sum(double* data, int64_t n) override {
     const Wait wait(&watchdog_, "MPI_Allreduce");
@@ -235,7 +236,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
-  int machine_ = 0;
+  int first_rank_of_node_ = 0;
   MpiLink link_{watchdog_};
 };
 

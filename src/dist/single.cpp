@@ -9,7 +9,7 @@ class SingleCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   int local_rank() const override { return 0; }
-  int machine() const override { return 0; }
+  int first_rank_of_node() const override { return 0; }
   void sum(double*, int64_t) override {}
   PeerLink* link() override { return nullptr; }
   bool any(bool value) override { return value; }

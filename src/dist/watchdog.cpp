@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/print_at_once.h"
 #include "core/signals_blocked.h"
 #include "core/utf8.h"
 #include "dist/watch_socket.h"
@@ -216,6 +217,8 @@ void Watchdog::State::wait_for_messages() {
   std::vector<pollfd> polled = {{wake, POLLIN, 0}, {listening.descriptor(), POLLIN, 0}};
   for (const Peer& p : peers) polled.push_back({p.socket.descriptor(), POLLIN, 0});
   if (::poll(polled.data(), polled.size(), static_cast<int>(interval().count())) <= 0) return;
+  uint64_t woken = 0;
+  if (polled[0].revents != 0) (void)!::read(wake, &woken, sizeof woken);
   if (polled[1].revents != 0) {
     if (WatchSocket caller = accept_peer(listening); caller.open()) {
       Peer& p = peers.emplace_back();
@@ -385,13 +388,8 @@ void Watchdog::State::end_all(const std::string& why) {
     code = kCode;
   }
   if (rank == 0) send_to_all(message(WatchKind::end));
-  const std::string line = fmt::format(
-      "bamtrain: {}{}\n", rank < 0 ? "" : fmt::format("rank {}: ", rank), printable(why + kRemedy));
-  // A reader that does not read must not keep the process.
-  pollfd reader = {STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&reader, 1, 0) == 1 && (reader.revents & POLLOUT) != 0) {
-    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
-  }
+  print_at_once(fmt::format("bamtrain: {}{}\n", rank < 0 ? "" : fmt::format("rank {}: ", rank),
+                            printable(why + kRemedy)));
   end(kCode);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/arena.h"
+#include "core/flat_range.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
 #include "ops/ops.h"
@@ -28,11 +29,6 @@ int64_t evaluation_batch(int64_t length);
 /// The key of Backend::run_captured for sequences of T tokens with gradients in `memory`, for all
 /// or one part of the backward pass.
 int64_t graph_key(const void* memory, int64_t T, int part = kWholePass);
-
-/// Elements [begin, end) of a flat buffer.
-struct FlatRange {
-  int64_t begin = 0, end = 0;
-};
 
 class Network {
  public:

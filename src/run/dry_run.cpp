@@ -197,8 +197,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
     const GroupReduction& r = trainer.reduction();
     int64_t most = 0;
     for (int rank = 0; rank < processes; ++rank) {
-      const GroupReduction of_rank(rank, processes, trainer.groups());
-      most = std::max(most, of_rank.elements_sent(layout.elements()));
+      most = std::max(most, r.elements_sent(rank, layout.elements()));
     }
     fmt::print("  {:<28} {:>10.1f} MiB by a process, {}\n", "gradients sent",
                static_cast<double>(most) * sizeof(float) / (1 << 20),

@@ -1,6 +1,5 @@
 #include "run/signals.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/print_at_once.h"
 #include "dist/launch.h"
 
 namespace bamtrain {
@@ -48,13 +48,9 @@ void die_of(int signal) {
   ::raise(signal);
 }
 
-/// Prints without waiting for a reader: the thread must go on to the next signal.
 void announce_stop(int64_t step) {
-  pollfd reader = {STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&reader, 1, 0) != 1 || (reader.revents & POLLOUT) == 0) return;
   // A terminal shows ^C after the live line.
-  const std::string text = (isatty(STDERR_FILENO) ? "\n" : "") + stopping_message(step);
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+  print_at_once((isatty(STDERR_FILENO) ? "\n" : "") + stopping_message(step));
 }
 
 void obey(int signal, bool announced) {

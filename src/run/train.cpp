@@ -107,10 +107,10 @@ bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progres
   return true;
 }
 
-/// Communicator::machine() of each rank.
-std::vector<int> machines_of(Communicator& comm) {
+/// Communicator::first_rank_of_node() of each rank.
+std::vector<int> first_ranks_of_nodes(Communicator& comm) {
   std::vector<double> of_ranks(static_cast<size_t>(comm.size()), 0.0);
-  of_ranks[static_cast<size_t>(comm.rank())] = comm.machine();
+  of_ranks[static_cast<size_t>(comm.rank())] = comm.first_rank_of_node();
   comm.sum(of_ranks.data(), comm.size());
   return {of_ranks.begin(), of_ranks.end()};
 }
@@ -265,7 +265,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
                "; the slowest sets the pace, and results differ from runs on one kind of device; "
                "ask the batch system for one kind (Slurm: --constraint)");
   }
-  if (const std::string ranks = scattered_ranks(machines_of(comm)); !ranks.empty()) {
+  if (const std::string ranks = scattered_ranks(first_ranks_of_nodes(comm)); !ranks.empty()) {
     notes.note(
         "warning: ranks " + ranks +
         " are on one machine, and others are between them; "

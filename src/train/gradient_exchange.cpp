@@ -31,7 +31,7 @@ GradientExchange::~GradientExchange() {
 
 void GradientExchange::run(FlatRange range) {
   for (size_t n = 0; n < sums_.size(); ++n) {
-    parts_[n] = sums_[n].slice(0, range.begin, range.end - range.begin);
+    parts_[n] = range.of(sums_[n]);
   }
   reduction_.run(link_, parts_, messages_);
 }

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/flat_range.h"
 #include "core/group_reduction.h"
-#include "model/network.h"
 
 namespace bamtrain {
 

@@ -178,7 +178,7 @@ void Trainer::commit() {
   order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kMaxInFlight);
   positions_.resize(static_cast<size_t>(model_->draws()) * N);
-  for (int part = 0; part < model_->backward_parts(); ++part) {
+  for (int part = 0; overlaps() && part < model_->backward_parts(); ++part) {
     final_ranges_.push_back(model_->final_after(part));
   }
   if (training_) training_->reserve_ahead(own_sequences());
@@ -214,16 +214,15 @@ int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
   const int32_t* const positions =
       model_->draws() > 0 ? positions_of(position_rng_, {numbers, step, counts.longest}, T)
                           : nullptr;
-  beside_devices([&] {
-    model_->load(inputs_.data(), targets_.data(), T, document_start_, positions, lengths_.data());
-  });
+  const Wait wait = for_devices(in_flight_ + 1);
+  model_->load(inputs_.data(), targets_.data(), T, document_start_, positions, lengths_.data());
   return T;
 }
 
 /// Gradients and token losses of the loaded microbatch. The gradients are those of the sum divided
 /// by tokens_per_step, as if every position were a target; see gradient_scale().
 void Trainer::forward_backward(const Tensor& gradients, const Tensor& loss) {
-  model_->forward_backward(1 / static_cast<double>(config_.train.tokens_per_step), gradients, loss);
+  model_->forward_backward(loss_scale(), gradients, loss);
 }
 
 /// Accumulates the microbatches of one group in index order, then makes the additions that follow
@@ -241,9 +240,8 @@ void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, s
     if (in_parts && begin + B == numbers.size()) {
       backward_in_parts(group, T);
     } else {
-      beside_devices([&] {  // allocates nothing
-        backend_.run_captured(graph_key(gradients.data, T), std::ref(work));
-      });
+      const Wait wait = for_devices(in_flight_ + 1);
+      backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // allocates nothing
     }
   }
   if (!in_parts) add_buffers(group, {0, layout().elements()});
@@ -253,31 +251,26 @@ void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, s
 }
 
 void Trainer::add_buffers(size_t group, FlatRange elements) {
-  const auto of = [elements](const Tensor& t) {
-    return t.slice(0, elements.begin, elements.end - elements.begin);
-  };
   size_t last = buffers_[group].buffer;
   for (int n = buffers_[group].additions; n > 0; --n, --last) {
-    backend_.add(of(gradients_[last - 1]), of(gradients_[last]));
+    backend_.add(elements.of(gradients_[last - 1]), elements.of(gradients_[last]));
   }
 }
 
 /// The loaded microbatch, the last of the process.
 void Trainer::backward_in_parts(size_t group, int64_t T) {
   const size_t last = buffers_[group].buffer;
-  const double scale = 1 / static_cast<double>(config_.train.tokens_per_step);
   int part = 0;
   const auto work = [&] {
-    model_->forward_backward_part(part, scale, gradients_[last], loss_sum(last));
+    model_->forward_backward_part(part, loss_scale(), gradients_[last], loss_sum(last));
   };
   for (; part < model_->backward_parts(); ++part) {
-    beside_devices([&] {
-      backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
-      for (const FlatRange& range : final_ranges_[static_cast<size_t>(part)]) {
-        add_buffers(group, range);
-        exchange_->start(range);
-      }
-    });
+    const Wait wait = for_devices(in_flight_ + 1);
+    backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
+    for (const FlatRange& range : final_ranges_[static_cast<size_t>(part)]) {
+      add_buffers(group, range);
+      exchange_->start(range);
+    }
   }
 }
 
@@ -345,7 +338,7 @@ Tensor Trainer::loss_sum(size_t buffer) const {
 Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dtype::f64, {1}); }
 
 void Trainer::reduce(Communicator& comm) {
-  const Wait wait(of_devices(), "messages between GPUs", Wait::kNobody, in_flight_ + 1);
+  const Wait wait = for_devices(in_flight_ + 1);
   if (config_.train.reduction == Reduction::tree) {
     if (!overlaps()) exchange_->start({0, layout().elements()});
     return exchange_->finish();
@@ -406,7 +399,7 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   if (count == 0) return {};
   {
     // Messages between devices are waited for here.
-    const Wait wait(of_devices(), "messages between GPUs", Wait::kNobody, count);
+    const Wait wait = for_devices(count);
     backend_.download(read_sums_.data(), in_flight_sums_.slice(0, 0, count));
   }
   const int64_t own = reduction_.own_sums(), all = reduction_.all_sums();

@@ -113,14 +113,11 @@ class Trainer {
   void add_buffers(size_t group, FlatRange elements);
   void backward_in_parts(size_t group, int64_t T);
   PeerLink& link(Communicator& comm) const;
-  /// Null where messages do not go between devices: a link in host memory watches its own waits.
-  Watchdog* of_devices() const { return link_ ? watchdog_ : nullptr; }
-  /// The host runs ahead of a device up to here, where it may wait for messages of all steps in
-  /// flight.
-  template <class F>
-  void beside_devices(F&& f) const {
-    const Wait wait(of_devices(), "messages between GPUs", Wait::kNobody, in_flight_ + 1);
-    f();
+  double loss_scale() const { return 1 / static_cast<double>(config_.train.tokens_per_step); }
+  /// The host runs ahead of a device, and may wait here for the messages of some steps. A link in
+  /// host memory watches its own waits.
+  Wait for_devices(int64_t steps) const {
+    return Wait(link_ ? watchdog_ : nullptr, "messages between GPUs", Wait::kNobody, steps);
   }
   bool overlaps() const {
     return processes_ > 1 && config_.train.overlap && config_.train.reduction == Reduction::tree;
