@@ -101,9 +101,9 @@ void ProfiledBackend::convert(Tensor dst, Tensor src) {
   const Timed timed(costs_["convert"], 0, bytes_of({dst, src}));
   inner_->convert(dst, src);
 }
-void ProfiledBackend::squared_norm(Tensor result, Tensor x) {
-  const Timed timed(costs_["squared_norm"], 0, bytes_of({x}));
-  inner_->squared_norm(result, x);
+void ProfiledBackend::squares(Tensor squares, Tensor x) {
+  const Timed timed(costs_["squares"], 0, bytes_of({x}));
+  inner_->squares(squares, x);
 }
 void ProfiledBackend::embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale,
                                         Tensor positions, Tensor position_table) {

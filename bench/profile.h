@@ -50,7 +50,7 @@ class ProfiledBackend final : public Backend {
   void convert(Tensor dst, Tensor src) override;
   void copy(Tensor dst, Tensor src) override;
   void sum(Tensor total, Tensor x) override;
-  void squared_norm(Tensor result, Tensor x) override;
+  void squares(Tensor squares, Tensor x) override;
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
                          Tensor position_table) override;
   void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,

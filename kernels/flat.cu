@@ -15,6 +15,7 @@ using device::Stream;
 constexpr int kFlatWarps = 8, kFlatThreads = 32 * kFlatWarps;
 constexpr int kFlatPerThread = 16;  // elements
 constexpr int kFlatTile = kFlatPerThread * kFlatThreads;
+static_assert(kFlatTile == kSquaresTile);
 
 /// The first element of the thread's vector j in a tile, for vectors of kWidth elements.
 template <int kWidth>
@@ -76,20 +77,18 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
   for (int j = 0; j < kVectors; ++j) store_vector(dst + flat_vector<kWidth>(tile, j), x[j]);
 }
 
-/// partial[block]: the sum of squares of tiles block, block + blocks, ...
+/// squares[block]: of the block's tile.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
-    sum_squares(double* partial, const float* x, int64_t n) {
+    square_tiles(double* squares, const float* x, int64_t n) {
   BAMTRAIN_SHARED(double, sums, kFlatWarps);
   constexpr int kVectors = kFlatPerThread / 4;
   double lanes[4] = {};
-  for (int64_t tile = device::block_index().x; tile * kFlatTile < n;
-       tile += device::grid_size().x) {
-    if ((tile + 1) * kFlatTile > n) {
-      for_flat_remainder(tile, n, [&](int64_t i) {
-        lanes[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-      });
-      break;
-    }
+  const int64_t tile = device::block_index().x;
+  if ((tile + 1) * kFlatTile > n) {
+    for_flat_remainder(tile, n, [&](int64_t i) {
+      lanes[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    });
+  } else {
     float v[kVectors][4];
     BAMTRAIN_UNROLL
     for (int j = 0; j < kVectors; ++j) load_vector(v[j], x + flat_vector<4>(tile, j));
@@ -102,18 +101,27 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
     }
   }
   const double sum = block_sum<kFlatWarps>((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]), sums);
-  if (device::thread_index().x == 0) partial[device::block_index().x] = sum;
+  if (device::thread_index().x == 0) squares[tile] = sum;
 }
 
+/// One block. Several elements of a thread are read at a time.
+template <class X>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
-    join_squares(double* result, const double* partial, int count) {
+    sum_elements(double* total, const X* x, int64_t n) {
   BAMTRAIN_SHARED(double, sums, kFlatWarps);
+  constexpr int kAtOnce = 8;
   double sum = 0;
-  for (int i = static_cast<int>(device::thread_index().x); i < count; i += kFlatThreads) {
-    sum += partial[i];
+  int64_t i = device::thread_index().x;
+  for (; i + (kAtOnce - 1) * kFlatThreads < n; i += kAtOnce * kFlatThreads) {
+    X v[kAtOnce];
+    BAMTRAIN_UNROLL
+    for (int j = 0; j < kAtOnce; ++j) v[j] = x[i + j * kFlatThreads];
+    BAMTRAIN_UNROLL
+    for (int j = 0; j < kAtOnce; ++j) sum += static_cast<double>(v[j]);
   }
+  for (; i < n; i += kFlatThreads) sum += static_cast<double>(x[i]);
   sum = block_sum<kFlatWarps>(sum, sums);
-  if (device::thread_index().x == 0) *result = sum;
+  if (device::thread_index().x == 0) *total += sum;
 }
 
 bool is_flat_size(int64_t n) { return n >= 0 && n <= kMaxBlocks * kFlatTile; }
@@ -151,24 +159,25 @@ LaunchStatus convert(A* dst, const float* src, int64_t n, Stream stream) {
                         stream, dst, src, n);
 }
 
-LaunchStatus squared_norm(double* result, double* scratch, const float* x, int64_t n,
-                          Stream stream) {
-  if (!is_flat_size(n)) return device::refused("squared_norm: n of at least 0");
-  if (!aligned(x)) return device::refused("squared_norm: x aligned to 16 bytes");
-  const int64_t tiles = blocks_of(n, kFlatTile);
-  const int64_t blocks = tiles < kSquaredNormScratch ? tiles : kSquaredNormScratch;
-  if (blocks > 0) {
-    const LaunchStatus status = device::launch(sum_squares, grid_of(blocks), {kFlatThreads, 1, 1},
-                                               0, stream, scratch, x, n);
-    if (!status.ok()) return status;
-  }
-  return device::launch(join_squares, {1, 1, 1}, {kFlatThreads, 1, 1}, 0, stream, result, scratch,
-                        static_cast<int>(blocks));
+LaunchStatus squares(double* squares, const float* x, int64_t n, Stream stream) {
+  if (!is_flat_size(n)) return device::refused("squares: n of at least 0");
+  if (!aligned(x)) return device::refused("squares: x aligned to 16 bytes");
+  if (n == 0) return {};
+  return device::launch(square_tiles, grid_of(blocks_of(n, kFlatTile)), {kFlatThreads, 1, 1}, 0,
+                        stream, squares, x, n);
+}
+
+template <class X>
+LaunchStatus sum(double* total, const X* x, int64_t n, Stream stream) {
+  if (n < 0) return device::refused("sum: n of at least 0");
+  return device::launch(sum_elements<X>, {1, 1, 1}, {kFlatThreads, 1, 1}, 0, stream, total, x, n);
 }
 
 template LaunchStatus add(float*, const float*, int64_t, Stream);
 template LaunchStatus add(bf16*, const bf16*, int64_t, Stream);
 template LaunchStatus convert<float>(float*, const float*, int64_t, Stream);
 template LaunchStatus convert<bf16>(bf16*, const float*, int64_t, Stream);
+template LaunchStatus sum(double*, const float*, int64_t, Stream);
+template LaunchStatus sum(double*, const double*, int64_t, Stream);
 
 }  // namespace bamtrain::kernels

@@ -1,7 +1,7 @@
 #pragma once
-// Passes over flat arrays. See add, convert and squared_norm in ops/ops.h.
+// Passes over flat arrays. See add, convert, sum and squares in ops/ops.h.
 //
-// All refuse n < 0, and addresses that are not aligned to 16 bytes.
+// All refuse n < 0. All but sum refuse addresses that are not aligned to 16 bytes.
 
 #include <cstdint>
 
@@ -18,12 +18,13 @@ device::LaunchStatus add(double* dst, const double* src, int64_t n, device::Stre
 template <class A>
 device::LaunchStatus convert(A* dst, const float* src, int64_t n, device::Stream stream);
 
-/// Doubles of squared_norm's scratch.
-constexpr int64_t kSquaredNormScratch = 1024;
+/// squares (ceil(n / kSquaresTile)) = the sums of the squares of each kSquaresTile elements of x
+/// (n), in fp64.
+constexpr int kSquaresTile = 4096;
+device::LaunchStatus squares(double* squares, const float* x, int64_t n, device::Stream stream);
 
-/// result (1) = the sum of the squares of x (n), in fp64 and in an order that depends on n alone.
-/// Two kernels.
-device::LaunchStatus squared_norm(double* result, double* scratch, const float* x, int64_t n,
-                                  device::Stream stream);
+/// total (1) += the sum of x (n) float or double, in fp64 and in an order that depends on n alone.
+template <class X>
+device::LaunchStatus sum(double* total, const X* x, int64_t n, device::Stream stream);
 
 }  // namespace bamtrain::kernels

@@ -181,17 +181,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   if (owns_target) store_one(dlogits + target, static_cast<float>(of_target));
 }
 
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads)
-    sum_losses_block(double* total, const float* losses, int64_t N) {
-  BAMTRAIN_SHARED(double, sums, kLossWarps);
-  double sum = 0;
-  for (int64_t n = device::thread_index().x; n < N; n += kLossThreads) {
-    sum += static_cast<double>(losses[n]);
-  }
-  sum = block_sum<kLossWarps>(sum, sums);
-  if (device::thread_index().x == 0) *total += sum;
-}
-
 bool is_loss_row(int64_t row, int64_t V) { return row % 4 == 0 && row >= V && row <= kLossLimit; }
 
 }  // namespace
@@ -225,12 +214,6 @@ LaunchStatus cross_entropy(const CrossEntropy<A>& c, Stream stream) {
   const int kept_tiles = static_cast<int>(tiles < kLossKeptTiles ? tiles : kLossKeptTiles);
   return device::launch(cross_entropy_row<A>, grid_of(c.R), {kLossThreads, 1, 1},
                         static_cast<size_t>(kept_tiles) * kLossTileBytes, stream, c, kept_tiles);
-}
-
-LaunchStatus sum_losses(double* total, const float* losses, int64_t N, Stream stream) {
-  if (N < 0) return device::refused("sum_losses: N of at least 0");
-  return device::launch(sum_losses_block, {1, 1, 1}, {kLossThreads, 1, 1}, 0, stream, total, losses,
-                        N);
 }
 
 template LaunchStatus cross_entropy<float>(const CrossEntropy<float>&, Stream);

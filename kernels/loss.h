@@ -32,9 +32,4 @@ struct CrossEntropy {
 template <class A>
 device::LaunchStatus cross_entropy(const CrossEntropy<A>& c, device::Stream stream);
 
-/// total (1) += the sum of losses (N), in fp64 and in an order that depends on N alone. Refuses
-/// N < 0.
-device::LaunchStatus sum_losses(double* total, const float* losses, int64_t N,
-                                device::Stream stream);
-
 }  // namespace bamtrain::kernels

@@ -30,7 +30,7 @@ TARGET = 0.8
 # Of a backward part of attention_content.h at T 512.
 SEQUENCES = 3
 # Kernels that run once a step, or once for all sequences of a micro-batch.
-OF_A_STEP = ("optimizer_update", "sum_squares", "join_squares", "update_clip_factor", "add_tiles",
+OF_A_STEP = ("optimizer_update", "square_tiles", "sum_elements<double>", "update_clip_factor", "add_tiles",
              "convert_tiles")
 OF_ALL = ("table_of_prior", "gradient_of_prior", "attention_backward_table", "mix_table", "mix_of_table",
           "mix_of_distances_sums", "mix_join", "mix_join_shares")

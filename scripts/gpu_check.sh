@@ -204,7 +204,8 @@ sys.exit(failed)
 PY
 }
 
-# Gradients that are summed during the backward pass and after it, on one GPU and on two.
+# Gradients that are summed during the backward pass and after it, on one GPU and on two, which divide
+# the optimizer's state in the first case.
 run_two() {
   require_program "$build/src/bamtrain" || return
   local gpus work n overlap name launcher digests
@@ -225,13 +226,14 @@ run_two() {
         --set device=cuda out_dir="$work/$name" data.train="$work/train.bin" data.val= \
         data.document_start=0 eval.every=0 eval.tokens=0 'eval.lengths=[]' checkpoint.every=0 \
         schedule.warmup_steps=1 train.steps=5 train.precision=bf16 train.lanes=4 \
-        train.overlap=$overlap || return
-      sha256sum <"$work/$name/checkpoint-00000005/model.safetensors" | tee -a "$work/digests"
+        train.overlap=$overlap train.shard_optimizer=$overlap || return
+      cat "$work/$name/checkpoint-00000005/"{model,optimizer}.safetensors | sha256sum |
+        tee -a "$work/digests"
     done
   done
   digests=$(sort -u "$work/digests" | wc -l)
   [ "$digests" -eq 1 ] && return
-  echo "expected the same model of all four runs, found $digests"
+  echo "expected the same state of all four runs, found $digests"
   return 1
 }
 

@@ -139,13 +139,13 @@ THREADS = {
          "mix_join mix_join_shares "
          "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy fire_join",
     256: "copy_words shift_elements argmax_row activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
-         "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
-         "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
+         "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles square_tiles "
+         "sum_elements norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
          "rows_of_gates gradient_of_gated attention_backward_table attention_backward_fire "
          "fire_positions fire_rows_backward alphas_of_theta gradient_of_alpha "
          "attention_reference_sticks_gradients contextual_partial contextual_join",
-    512: "attention_decode_weights sum_slots cross_entropy_row sum_losses_block",
+    512: "attention_decode_weights sum_slots cross_entropy_row",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
 KERNEL_THREADS["norm_rows"] = None  # a row's warps, four rows where that is one

@@ -47,7 +47,7 @@ KERNELS = {
                             "attention_backward_table"],
     "activation, forward": ["activate_tiles<"],
     "cross entropy": ["cross_entropy_row"],
-    "sum of losses": ["sum_losses_block"],
+    "sum of losses": ["sum_elements<float>"],
     "activation, backward": ["activate_tiles_backward"],
     "scale, backward": ["gradient_of_scale", "join_scale_gradients"],
     "prior, backward": ["gradient_of_prior"],
@@ -56,12 +56,12 @@ KERNELS = {
     "embedding, backward": ["add_pieces", "add_slots", "count_digits", "count_digits", "scan_tiles",
                             "scan_tiles", "place_keys", "place_keys"],
     "prior, forward": ["table_of_prior"],
-    "squared norm": ["sum_squares"],
+    "squared norm": ["square_tiles"],
     "optimizer": ["optimizer_update"],
 }
 # What a launch's work is in proportion to, where that is not the tokens of a micro-batch.
 WORK = {"attention_backward_table": lambda s: s.B * s.parts, "sum_slots": lambda s: s.norm_pieces,
-        "sum_squares": lambda s: s.n, "optimizer_update": lambda s: s.n,
+        "square_tiles": lambda s: s.n, "optimizer_update": lambda s: s.n,
         **{name: lambda s: 1 for name in ("table_of_prior", "gradient_of_prior", "scan_tiles",
                                           "join_scale_gradients")}}
 # Blocks of a launch that are not as many times more.
@@ -71,7 +71,7 @@ BLOCKS = {"attention_backward_keys": lambda s: s.parts * s.H * s.B,
           "sum_slots": lambda s: math.ceil(s.C / 32)}
 # Launches of an operation, of which the profile is no guide: it has one layer, and sums of squares
 # of a check at its end too.
-LAUNCHES = {"cross_entropy_row": lambda s, counts: s.chunks, "sum_squares": lambda s, counts: 1,
+LAUNCHES = {"cross_entropy_row": lambda s, counts: s.chunks, "square_tiles": lambda s, counts: 1,
             "optimizer_update": lambda s, counts: counts.launches}
 
 # A row of the table: times in seconds of a micro-batch; limits: {limit: seconds of one call}.

@@ -37,10 +37,10 @@ class Mutant(NamedTuple):
 MUTANTS = {
     # --- the step
     "moments_stay_on_the_first_process": Mutant(
-        "run/resume.cpp",
-        "for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);",
-        "for (size_t i = 0; i < 2; ++i) comm.broadcast(state.tensors()[i].data, "
-        "state.tensors()[i].bytes(), 0);",
+        "run/host_state.cpp",
+        "  for (const StateTensor t : kStateTensors) bamtrain::scatter(t, of(t), comm, trainer_);\n",
+        "  for (const StateTensor t : {StateTensor::master_weights, StateTensor::first_moments}) {\n"
+        "    bamtrain::scatter(t, of(t), comm, trainer_);\n  }\n",
         "run", "parameters and both moments of a checkpoint reach every process"),
     "positions_of_a_lanes_first_micro_batch": Mutant(
         "train/trainer.cpp", "{numbers, step, counts.longest}",
@@ -53,32 +53,22 @@ MUTANTS = {
     "lanes_losses_not_joined": Mutant(
         "train/trainer.cpp", "    backend_.add(loss_sum(last - n - 1), loss_sum(last - n));\n", "", "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
-    "norm_before_the_sum_over_processes": Mutant(
-        "train/trainer.cpp",
-        "  if (processes_ > 1) reduce(comm);\n"
-        "  count_step(comm);\n"
-        "  prepare_update(step);\n"
-        "  update();\n",
-        "  count_step(comm);\n"
-        "  prepare_update(step);\n"
-        "  backend_.squared_norm(squared_norm(), gradients_[0]);\n"
-        "  if (processes_ > 1) reduce(comm);\n"
-        "  optimizer_.step(squared_norm(), master_weights_, model_->rounded_weights(), gradients_[0]);\n",
-        "run", "fp32 training gives the same bits by every way"),
+    "squares_of_other_processes_missing": Mutant(
+        "train/training_state.cpp",
+        "  if (ownership_->divided()) gather(parts_, kSquaresBlock);\n", "", "run", "fp32 training gives the same bits by every way"),
     "learning_rate_of_the_next_step": Mutant(
         "train/trainer.cpp", "prepare(earlier_steps_ + step + 1, learning_rate(step),",
         "prepare(earlier_steps_ + step + 1, learning_rate(step + 1),", "train",
         "a step moves parameters by its own learning rate"),
     "second_moments_not_checked": Mutant(
-        "train/trainer.cpp",
-        "{master_weights_, optimizer_.first_moments(),\n                           optimizer_.second_moments()};",
-        "{master_weights_, optimizer_.first_moments()};", "train",
+        "train/training_state.cpp", "finite &= std::isfinite(x);",
+        "finite &= t == StateTensor::second_moments || std::isfinite(x);", "train",
         "neither parameters nor moments that are not finite are saved"),
     "weights_of_before_the_step_rounded": Mutant(
-        "train/trainer.cpp", "master_weights_, model_->rounded_weights(), gradients_[0]);",
-        "master_weights_, Tensor(), gradients_[0]);", "run", "bf16 training gives the same bits by every way"),
+        "train/training_state.cpp", "master_weights_, network_.rounded_weights(), gradients_);",
+        "master_weights_, Tensor(), gradients_);", "run", "bf16 training gives the same bits by every way"),
     "norms_decay_too": Mutant(
-        "train/optimizer.cpp", "p.decays() ? config_.weight_decay : 0", "config_.weight_decay",
+        "train/optimizer.cpp", "p->decays() ? config_.weight_decay : 0", "config_.weight_decay",
         "train", "matrices and embeddings decay; norms, biases, priors and scales do not"),
     "warmup_begins_at_zero": Mutant(
         "train/schedule.cpp", "return static_cast<double>(step + 1) / ",

@@ -12,7 +12,7 @@ from cpu_bench.targets import BOTH, BOTH_MS, GPT2, SHARE, SMALL, SPEED
 LINE = re.compile(r"^(\w+|outside the backend) +(-?[\d.]+) +(-?[\d.]+)% *([\d.]*)", re.MULTILINE)
 PRODUCTS = ("linear_forward", "linear_backward_input", "linear_backward_weight")
 ATTENTION = ("attention_forward", "attention_backward")
-BY_PARAMETERS = ("optimizer_step", "squared_norm", "zero", "convert")
+BY_PARAMETERS = ("optimizer_step", "squares", "zero", "convert")
 RATE = r"peak matmul\s+([\d.]+)"
 
 

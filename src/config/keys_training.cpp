@@ -106,6 +106,11 @@ std::vector<Key> training_keys() {
                     "sum the gradients of some blocks over the processes while those of others are "
                     "computed, with bitwise identical results; reduction tree only",
                     boolean_value(), FIELD(train.overlap))),
+      resumable(key("train.shard_optimizer",
+                    "each process keeps and updates a part of the optimizer's state and of the "
+                    "master weights (ZeRO-1), with bitwise identical results; null: if there are "
+                    "several processes",
+                    or_null(boolean_value()), FIELD(train.shard_optimizer))),
       choice<Precision>("train.precision",
                         "precision of activations and matrix products. Master weights and sums "
                         "stay fp32; tf32: fp32 with TF32 products, on GPUs",

@@ -6,19 +6,18 @@
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "core/flat_range.h"
 
 namespace bamtrain {
 namespace {
 
-// Ranges and messages begin at multiples of this many elements, which suits vector instructions.
-constexpr int64_t kAlignment = 64;
+// Messages begin at multiples of this many elements, which suits vector instructions.
+constexpr int64_t kPieceAlignment = 64;
 // Elements of a message that is received in place: MPI counts bytes in an int.
 constexpr int64_t kLongestInPlace = int64_t{1} << 27;
 // More than 1 + log2 of any number of groups.
 constexpr int kDeepestTree = 64;
 
-int64_t aligned_down(int64_t n) { return n / kAlignment * kAlignment; }
+int64_t aligned_down(int64_t n) { return n / kPieceAlignment * kPieceAlignment; }
 
 /// The p-th piece of r; empty past its end.
 FlatRange piece_of(FlatRange r, int64_t p, int64_t piece) {
@@ -26,10 +25,11 @@ FlatRange piece_of(FlatRange r, int64_t p, int64_t piece) {
   return {begin, std::min(r.end, begin + piece)};
 }
 
-/// The elements that a process adds where sums are sent directly.
-FlatRange range_of(int rank, int processes, int64_t n) {
-  const auto begin_of = [&](int64_t r) { return aligned_down(n / processes * r); };
-  return {begin_of(rank), rank + 1 == processes ? n : begin_of(rank + 1)};
+/// Messages in place of the tensor with the most elements.
+int64_t longest_pieces(std::span<const Tensor> tensors) {
+  int64_t longest = 0;
+  for (const Tensor& t : tensors) longest = std::max(longest, t.size());
+  return ceil_div(longest, kLongestInPlace);
 }
 
 /// Messages in pieces: the next one travels while the current one is processed. start(slot, p)
@@ -47,9 +47,10 @@ void in_pieces(PeerLink& link, int64_t pieces, Start&& start, Finished&& finishe
 
 }  // namespace
 
-GroupReduction::GroupReduction(int rank, int processes, int64_t groups)
-    : rank_(rank), processes_(processes), groups_(groups) {
+GroupReduction::GroupReduction(int rank, int processes, int64_t groups, int64_t alignment)
+    : rank_(rank), processes_(processes), groups_(groups), alignment_(alignment) {
   require(rank >= 0 && rank < processes && processes <= groups, "a group for each process");
+  require(alignment > 0 && alignment % kPieceAlignment == 0, "ranges that messages divide");
   GroupStack all(groups);
   int64_t fewest = groups;
   for (int r = 0; r < processes; ++r) {
@@ -81,65 +82,100 @@ double GroupReduction::total(std::span<double> sums) const {
   return sums[0];
 }
 
+FlatRange GroupReduction::half_of(int rank, int level, int64_t n, int64_t per) const {
+  FlatRange blocks{0, ceil_div(n, alignment_ / per)};
+  for (int l = 0; l < level; ++l) {
+    const int64_t middle = blocks.begin + blocks.size() / 2;
+    (((rank >> l) & 1) != 0 ? blocks.begin : blocks.end) = middle;
+  }
+  return blocks;
+}
+
+FlatRange GroupReduction::blocks_of(int rank, int64_t n, int64_t per) const {
+  if (halves_) return half_of(rank, levels(), n, per);
+  const int64_t blocks = ceil_div(n, alignment_ / per);
+  return {blocks * rank / processes_, blocks * (rank + 1) / processes_};
+}
+
+FlatRange GroupReduction::part_of(FlatRange blocks, int64_t n, int64_t per) const {
+  const int64_t of_block = alignment_ / per;
+  return {std::min(n, blocks.begin * of_block), std::min(n, blocks.end * of_block)};
+}
+
 void GroupReduction::run(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages) {
+  reduce(link, sums, messages);
+  gather(link, sums.first(1));
+}
+
+void GroupReduction::reduce(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages) {
   require(std::ssize(sums) == own_sums(), "the sums of the process's groups");
   require(processes_ == 1 || messages.dtype == sums[0].dtype, "messages of the data's type");
   if (processes_ == 1) return;
-  halves_ ? by_halves(link, sums[0], messages) : directly(link, sums, messages);
+  halves_ ? reduce_by_halves(link, sums[0], messages) : reduce_directly(link, sums, messages);
+}
+
+void GroupReduction::gather(PeerLink& link, std::span<const Tensor> tensors, int64_t per) {
+  require(per == 1 || per == alignment_, "tensors of elements or of blocks");
+  if (processes_ == 1) return;
+  halves_ ? gather_by_halves(link, tensors, per) : gather_directly(link, tensors, per);
 }
 
 // At distance 1, 2, 4, a pair of ranks splits the range that both have summed over the same ranks
 // so far. Each receives and adds the other's half. So every element is added once per tree node, by
-// the rank that ends up with it (a + b == b + a: which of the two adds does not matter). The way
-// back, recursive doubling, only copies.
-void GroupReduction::by_halves(PeerLink& link, const Tensor& data, const Tensor& messages) {
-  const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots);
+// the rank that ends up with it (a + b == b + a: which of the two adds does not matter).
+void GroupReduction::reduce_by_halves(PeerLink& link, const Tensor& data, const Tensor& messages) {
+  const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots), n = data.size();
   require(piece > 0, "room for messages");
-  const auto exchange = [&](FlatRange give, FlatRange take, int peer, bool adds) {
-    const auto memory = [&](int slot, FlatRange in) {
-      return adds ? messages.slice(0, slot * piece, in.size()) : in.of(data);
+  for (int level = 0; level < levels(); ++level) {
+    const int peer = rank_ ^ (1 << level);
+    const FlatRange give = part_of(half_of(peer, level + 1, n, 1), n, 1);
+    const FlatRange take = part_of(half_of(rank_, level + 1, n, 1), n, 1);
+    const auto received = [&](int slot, FlatRange in) {
+      return messages.slice(0, slot * piece, in.size());
     };
     in_pieces(
         link, ceil_div(std::max(give.size(), take.size()), piece),
         [&](int slot, int64_t p) {
           const PeerMessage message = {peer, piece_of(give, p, piece).of(data),
-                                       memory(slot, piece_of(take, p, piece))};
+                                       received(slot, piece_of(take, p, piece))};
           link.start(slot, {&message, 1});
         },
         [&](int slot, int64_t p) {
           const FlatRange in = piece_of(take, p, piece);
-          if (adds && in.size() > 0) link.add(in.of(data), memory(slot, in));
+          if (in.size() > 0) link.add(in.of(data), received(slot, in));
         });
-  };
-  const int levels = std::countr_zero(static_cast<unsigned>(processes_));
-  std::array<FlatRange, 32> mine, theirs;
-  FlatRange range{0, data.size()};
-  for (int level = 0; level < levels; ++level) {
-    const int64_t middle = range.begin + aligned_down(range.size() / 2);
-    const FlatRange lower{range.begin, middle}, upper{middle, range.end};
-    const bool take_upper = ((rank_ >> level) & 1) != 0;
-    const auto l = static_cast<size_t>(level);
-    mine[l] = take_upper ? upper : lower;
-    theirs[l] = take_upper ? lower : upper;
-    exchange(theirs[l], mine[l], rank_ ^ (1 << level), true);
-    range = mine[l];
-  }
-  for (int level = levels - 1; level >= 0; --level) {
-    const auto l = static_cast<size_t>(level);
-    exchange(mine[l], theirs[l], rank_ ^ (1 << level), false);
   }
 }
 
-void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
-                              const Tensor& messages) {
+// Recursive doubling: the same pairs in reverse order.
+void GroupReduction::gather_by_halves(PeerLink& link, std::span<const Tensor> tensors,
+                                      int64_t per) {
+  for (int level = levels() - 1; level >= 0; --level) {
+    const int peer = rank_ ^ (1 << level);
+    const auto part = [&](const Tensor& t, int rank, int64_t p) {
+      const FlatRange half = part_of(half_of(rank, level + 1, t.size(), per), t.size(), per);
+      return piece_of(half, p, kLongestInPlace).of(t);
+    };
+    in_pieces(
+        link, longest_pieces(tensors),
+        [&](int slot, int64_t p) {
+          batch_.clear();
+          for (const Tensor& t : tensors)
+            batch_.push_back({peer, part(t, rank_, p), part(t, peer, p)});
+          link.start(slot, batch_);
+        },
+        [](int, int64_t) {});
+  }
+}
+
+void GroupReduction::reduce_directly(PeerLink& link, std::span<const Tensor> sums,
+                                     const Tensor& messages) {
   const int64_t n = sums[0].size();
   const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots / most_received_);
   require(piece > 0, "room for messages");
-  const FlatRange own = range_of(rank_, processes_, n);
+  const FlatRange own = own_range(n);
   int64_t longest = 0;
-  for (int r = 0; r < processes_; ++r) {
-    longest = std::max(longest, range_of(r, processes_, n).size());
-  }
+  for (int r = 0; r < processes_; ++r) longest = std::max(longest, range_of(r, n).size());
   /// Where the k-th sum of another process is received.
   const auto received = [&](int slot, int rank, int64_t k, FlatRange in) {
     const int64_t number = first_[static_cast<size_t>(rank)] + k;
@@ -153,7 +189,7 @@ void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
-          const FlatRange out = piece_of(range_of(r, processes_, n), p, piece);
+          const FlatRange out = piece_of(range_of(r, n), p, piece);
           for (int64_t k = 0; k < std::max(own_sums(), sums_of(r)); ++k) {
             PeerMessage& message = batch_.emplace_back();
             message.peer = r;
@@ -181,14 +217,20 @@ void GroupReduction::directly(PeerLink& link, std::span<const Tensor> sums,
           }
         }
       });
+}
+
+void GroupReduction::gather_directly(PeerLink& link, std::span<const Tensor> tensors, int64_t per) {
+  const auto part = [&](const Tensor& t, int rank, int64_t p) {
+    const FlatRange range = part_of(blocks_of(rank, t.size(), per), t.size(), per);
+    return piece_of(range, p, kLongestInPlace).of(t);
+  };
   in_pieces(
-      link, ceil_div(longest, kLongestInPlace),
+      link, longest_pieces(tensors),
       [&](int slot, int64_t p) {
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
-          batch_.push_back({r, piece_of(own, p, kLongestInPlace).of(sums[0]),
-                            piece_of(range_of(r, processes_, n), p, kLongestInPlace).of(sums[0])});
+          for (const Tensor& t : tensors) batch_.push_back({r, part(t, rank_, p), part(t, r, p)});
         }
         link.start(slot, batch_);
       },
@@ -205,10 +247,17 @@ std::vector<int> GroupReduction::partners() const {
   return partners;
 }
 
-int64_t GroupReduction::elements_sent(int rank, int64_t n) const {
-  const int64_t own = range_of(rank, processes_, n).size();
-  if (halves_) return 2 * (n - own);
-  return sums_of(rank) * (n - own) + own * (processes_ - 1);
+int64_t GroupReduction::elements_reduced(int rank, int64_t n) const {
+  return sums_of(rank) * (n - range_of(rank, n).size());
+}
+
+int64_t GroupReduction::elements_gathered(int rank, int64_t n) const {
+  if (!halves_) return range_of(rank, n).size() * (processes_ - 1);
+  int64_t sent = 0;
+  for (int level = levels(); level > 0; --level) {
+    sent += part_of(half_of(rank, level, n, 1), n, 1).size();
+  }
+  return sent;
 }
 
 }  // namespace bamtrain

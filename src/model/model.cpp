@@ -53,10 +53,11 @@ void Model::set_master_weights(Tensor master_weights) {
 }
 
 /// Zeroes the weights of unused gate columns, and the biases of all gate columns. Products read and
-/// write them, but they belong to no parameter and must not count in the gradient norm.
+/// write them, but they belong to no parameter and must not count in the gradient norm. `flat` may
+/// be the exact parameters alone.
 void Model::clear_beside_gates(int64_t l, const Tensor& flat) {
   const int64_t G = layout_.gate_columns(), used = mechanisms_.gates(l), W = qkv_width();
-  if (used < G) {
+  if (used < G && flat.size() == layout_.elements()) {
     const Tensor weight = fused_view_of(flat, block(l).qkv, W, config_.width);
     backend_.zero(weight.slice(0, W - G + used, G - used));
   }
@@ -234,24 +235,27 @@ FlatRange Model::blocks_of_part(int part) const {
 }
 
 int Model::part_of(const Parameter& p) const {
-  const int last = backward_parts() - 1;
-  if (&p == embedding_ || &p == position_embedding_) return last;
+  if (&p == embedding_) return backward_parts() - 1;
+  if (&p == head_) return 0;
   std::optional<int64_t> layer;
   if (is_mechanism(p.group)) layer = p.layer;  // the first of those that share it
   for (int64_t l = 0; !layer && l < config_.layers; ++l) {
     if (p.name.starts_with(layer_prefix(l))) layer = l;
   }
-  if (!layer) return 0;
+  require(layer.has_value(), "a matrix of a block");
   int part = 1;
   while (*layer < blocks_of_part(part).begin) ++part;
   return part;
 }
 
-/// Gaps between parameters belong to what is before them.
+/// Those that are not matrices are few, and all leave with the last part. Gaps between parameters
+/// belong to what is before them.
 std::vector<FlatRange> Model::final_after(int part) const {
   std::vector<FlatRange> ranges;
-  int before = -1;  // the part of the parameter before
+  if (part + 1 == backward_parts()) ranges.push_back({0, layout_.exact_elements()});
+  int before = -1;  // the part of the matrix before
   for (const Parameter& p : layout_.all()) {
+    if (!p.rounded) continue;
     const int own = part_of(p);
     if (own == part && before != part) ranges.push_back({p.offset, layout_.elements()});
     if (own != part && before == part) ranges.back().end = p.offset;

@@ -148,7 +148,7 @@ class Model final : public Network {
   void backward_block(int64_t l, const Tensor& gradients);
   /// Blocks of a part after the first: [begin, end).
   FlatRange blocks_of_part(int part) const;
-  /// The last part that adds to a parameter's gradient.
+  /// The last part that adds to the gradient of a matrix (Parameter::rounded).
   int part_of(const Parameter& p) const;
   BlockParameters find_block(int64_t l) const;
   NormParameters find_norm(const std::string& name) const;

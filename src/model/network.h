@@ -48,11 +48,13 @@ class Network {
 
   /// Sets the weights to compute with: master_weights (flat, P), owned by the caller, who may
   /// change them and must then call refresh(). From the second refresh() on, only logits()
-  /// allocates memory. REQUIRES: planned and committed.
+  /// allocates memory. A caller that sets the rounded weights itself may have the exact ones alone
+  /// (ParameterLayout::exact_elements()). REQUIRES: planned and committed.
   virtual void set_master_weights(Tensor master_weights) = 0;
   virtual void refresh() = 0;
-  /// The copy of the master weights that products read, (elements) A; empty if A is P. A caller
-  /// that changes both calls refresh_mechanisms() instead of refresh().
+  /// The copy of the master weights that products read, (elements) A; empty if A is P. Its exact
+  /// elements are not read. A caller that changes both calls refresh_mechanisms() instead of
+  /// refresh().
   virtual const Tensor& rounded_weights() const = 0;
   virtual void refresh_mechanisms() = 0;
 
@@ -78,11 +80,12 @@ class Network {
   virtual int backward_parts() const { return 1; }
   virtual void forward_backward_part(int part, double scale, const Tensor& gradients,
                                      const Tensor& loss) = 0;
-  /// The ranges of `gradients` that no part after this one changes, and parts before it do. Those
-  /// of all parts are the whole buffer.
+  /// Ranges of `gradients` that no part after this one changes. Those of all parts are the whole
+  /// buffer, and none has both exact and rounded parameters (ParameterLayout).
   virtual std::vector<FlatRange> final_after(int part) const {
     require(part == 0, "the one part");
-    return {{0, parameters().elements()}};
+    const ParameterLayout& all = parameters();
+    return {{0, all.exact_elements()}, {all.exact_elements(), all.elements()}};
   }
 
   /// Throws Error (ExitCode::config) if the prior or the scale does not support sequences of T

@@ -30,7 +30,7 @@ std::string mechanism_parameter_name(const MechanismParameter& p, const char* ki
 }
 
 void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, ParameterGroup group,
-                          bool trained, bool after_previous) {
+                          ReadIn read, bool trained, bool after_previous) {
   Parameter p;
   p.name = name;
   p.shape = std::move(shape);
@@ -38,13 +38,22 @@ void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, P
   p.trained = trained;
   p.size = 1;
   for (int64_t d : p.shape) p.size = checked_mul(p.size, d, name);
-  p.offset = after_previous ? parameters_.back().offset + parameters_.back().size : elements_;
-  elements_ = align(checked_add(p.offset, p.size, name));
+  p.rounded = read == ReadIn::A;
+  int64_t& end = p.rounded ? elements_ : exact_;
+  p.offset = after_previous ? parameters_.back().offset + parameters_.back().size : end;
+  end = align(checked_add(p.offset, p.size, name));
   by_name_.emplace(name, parameters_.size());
   parameters_.push_back(std::move(p));
 }
 
-ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) {
+ParameterLayout::ParameterLayout(const ModelConfig& config, int64_t sequence_length) {
+  add_all(config, sequence_length);
+  for (Parameter& p : parameters_) p.offset += p.rounded ? exact_ : 0;
+  elements_ = checked_add(exact_, elements_, "parameters");
+}
+
+/// Of those with ReadIn::A, offsets and elements_ count from the first one.
+void ParameterLayout::add_all(const ModelConfig& c, int64_t sequence_length) {
   using G = ParameterGroup;
   const ModelShape shape = c.shape(sequence_length);
   const std::vector<PriorChoice>& priors = c.attention.prior.pattern;
@@ -64,8 +73,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   const bool norm_bias = c.bias.norm && c.norm.kind == NormKind::layernorm;
 
   const auto norm = [&](const std::string& name) {
-    add(name + ".weight", {C}, G::norm);
-    if (norm_bias) add(name + ".bias", {C}, G::norm);
+    add(name + ".weight", {C}, G::norm, ReadIn::P);
+    if (norm_bias) add(name + ".bias", {C}, G::norm, ReadIn::P);
   };
   const auto gates_of = [](const MechanismParameters& list) {
     int64_t gates = 0;
@@ -84,7 +93,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
                            const std::function<void()>& more_weights = {}) {
     int64_t rows = more;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      add(outputs[i].first + ".weight", {outputs[i].second, I}, G::matrix, true, i > 0);
+      add(outputs[i].first + ".weight", {outputs[i].second, I}, G::matrix, ReadIn::A, true, i > 0);
       rows += outputs[i].second;
     }
     if (more > 0) {
@@ -93,10 +102,10 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
       elements_ = std::max(elements_, align(begin + rows * I));
     }
     for (size_t i = 0; biased && i < outputs.size(); ++i) {
-      add(outputs[i].first + ".bias", {outputs[i].second}, G::bias, true, i > 0);
+      add(outputs[i].first + ".bias", {outputs[i].second}, G::bias, ReadIn::P, true, i > 0);
     }
     if (biased && more > 0) {
-      elements_ = align(parameters_[parameters_.size() - outputs.size()].offset + rows);
+      exact_ = align(parameters_[parameters_.size() - outputs.size()].offset + rows);
     }
   };
   const auto mechanism = [&](const MechanismParameters& list, const char* kind, G group,
@@ -104,7 +113,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     for (const MechanismParameter& p : list) {
       const std::string name = mechanism_parameter_name(p, kind, layer);
       if (p.gate != gates_only || (p.shared && find(name))) continue;
-      add(name, p.shape, group, p.trained, p.gate);
+      add(name, p.shape, group, p.gate ? ReadIn::A : ReadIn::P, p.trained, p.gate);
       parameters_.back().gate = p.gate;
       parameters_.back().marked_to_decay = p.decays;
       parameters_.back().layer = layer;
@@ -143,10 +152,10 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     network("model.answer", C, c.outputs(), 0);
     return;
   }
-  add("model.embed_tokens.weight", {c.vocab, C}, G::embedding);
+  add("model.embed_tokens.weight", {c.vocab, C}, G::embedding, ReadIn::A);
   if (embedding) {
     for (const MechanismParameter& p : prior_parameters[0]) {
-      add("model.embed_positions." + p.name, p.shape, G::embedding, p.trained);
+      add("model.embed_positions." + p.name, p.shape, G::embedding, ReadIn::P, p.trained);
     }
   }
   for (int64_t l = 0; l < c.layers; ++l) {
@@ -169,8 +178,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   }
   if (c.norm_position != NormPosition::post) norm("model.norm");
   require(!c.tied || c.outputs() == c.vocab, "a head of its own where classes are no ids");
-  if (!c.tied) add("lm_head.weight", {c.outputs(), C}, G::matrix);
-  if (c.bias.head) add("lm_head.bias", {c.outputs()}, G::bias);
+  if (!c.tied) add("lm_head.weight", {c.outputs(), C}, G::matrix, ReadIn::A);
+  if (c.bias.head) add("lm_head.bias", {c.outputs()}, G::bias, ReadIn::P);
 }
 
 const Parameter* ParameterLayout::find(const std::string& name) const {

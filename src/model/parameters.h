@@ -33,6 +33,7 @@ struct Parameter {
   bool of_mix = false;                             // in group prior: of a mix of heads
   int64_t layer = 0;                               // for mechanisms: the first layer that has it
   int64_t features = 0;  // columns of its matrix that inputs use, the rest are 0; 0: all
+  bool rounded = false;  // products read it, and the embedding: in the dtype of activations, A
 
   bool decays() const {
     return group == ParameterGroup::matrix || group == ParameterGroup::embedding || marked_to_decay;
@@ -48,8 +49,10 @@ constexpr int64_t kFeatureColumns = 16;
 /// Keeps rows of the q, k, v product aligned to 16 bytes in bf16.
 constexpr int64_t kGateColumns = 8;
 
-/// All parameters of a model in file order, laid out in one flat buffer. Matrices that one product
-/// reads together (q, k, v, a mechanism's gates; gate, up) are adjacent without a gap.
+/// All parameters of a model in file order, laid out in one flat buffer: first all that are read in
+/// P (norms, biases, mechanisms, tables of positions), then the matrices that products read in A.
+/// Those that one product reads together (q, k, v, a mechanism's gates; gate, up) are adjacent
+/// without a gap.
 class ParameterLayout {
  public:
   /// `sequence_length` is T of training. Throws Error (ExitCode::config) if the mechanisms refuse
@@ -58,6 +61,8 @@ class ParameterLayout {
 
   const std::vector<Parameter>& all() const { return parameters_; }
   int64_t elements() const { return elements_; }  // of the flat buffer, including gaps
+  /// Elements before the first rounded parameter.
+  int64_t exact_elements() const { return exact_; }
   /// Columns that mechanisms' gates add to the q, k, v product in every layer: as many as any layer
   /// needs, rounded up to kGateColumns. Rows past a layer's last gate, and all gate elements of the
   /// bias, belong to no parameter.
@@ -72,12 +77,14 @@ class ParameterLayout {
   int64_t count(std::initializer_list<ParameterGroup> groups) const;
 
  private:
-  void add(const std::string& name, std::vector<int64_t> shape, ParameterGroup group,
+  enum class ReadIn { P, A };
+  void add(const std::string& name, std::vector<int64_t> shape, ParameterGroup group, ReadIn read,
            bool trained = true, bool after_previous = false);
+  void add_all(const ModelConfig& config, int64_t sequence_length);
 
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, size_t> by_name_;  // indices in parameters_
-  int64_t elements_ = 0;
+  int64_t exact_ = 0, elements_ = 0;
   int64_t gate_columns_ = 0;
 };
 

@@ -32,6 +32,9 @@ struct OptimizerHyperparameters {
   double minimum = -INFINITY, maximum = INFINITY;  // of a weight
 };
 
+constexpr int64_t kSquaresBlock = 4096;
+constexpr int64_t squares_blocks(int64_t n) { return (n + kSquaresBlock - 1) / kSquaresBlock; }
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -74,10 +77,12 @@ class Backend {
   virtual void convert(Tensor dst, Tensor src) = 0;
   /// dst = src; same dtype and shape. Both may be strided except in the innermost dimension.
   virtual void copy(Tensor dst, Tensor src) = 0;
-  /// total (1) f64 += the sum of x (n) P, accumulated in fp64 in a fixed order.
+  /// total (1) f64 += the sum of x (n), P or f64, accumulated in fp64 in a fixed order.
   virtual void sum(Tensor total, Tensor x) = 0;
-  /// result (1) f64 = the sum of the squares of x (P), accumulated in fp64 in a fixed order.
-  virtual void squared_norm(Tensor result, Tensor x) = 0;
+  /// squares (squares_blocks(n)) f64 = the sums of the squares of each kSquaresBlock elements of x
+  /// (n) P, accumulated in fp64 in a fixed order. Those of a part of x that begins with a block are
+  /// the same as those of all.
+  virtual void squares(Tensor squares, Tensor x) = 0;
 
   // --- embedding --------------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@
 
 namespace bamtrain {
 
-std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
+std::vector<Learned> mechanism_parameters(const Trainer& trainer, const Tensor& master_weights) {
   std::vector<Learned> out;
   for (const Parameter& p : trainer.layout().all()) {
     if (!is_mechanism(p.group)) continue;
     std::vector<float> values(static_cast<size_t>(p.size));
-    trainer.backend().download(values.data(), trainer.master_weights().slice(0, p.offset, p.size));
+    trainer.backend().download(values.data(), master_weights.slice(0, p.offset, p.size));
     out.push_back({&p, std::move(values)});
   }
   return out;

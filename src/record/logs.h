@@ -21,8 +21,8 @@ struct Learned {
   std::vector<float> values;
 };
 
-/// The current values of all mechanism parameters.
-std::vector<Learned> mechanism_parameters(const Trainer& trainer);
+/// The current values of all mechanism parameters, from all master weights (elements) P.
+std::vector<Learned> mechanism_parameters(const Trainer& trainer, const Tensor& master_weights);
 
 /// "parameters" of a line of metrics.jsonl. Leaves out parameters of more than kMostOfALine
 /// numbers, since matrices as large as a layer's would make lines of many megabytes. Also leaves

@@ -140,6 +140,31 @@ std::optional<Error> error_of(ExitCode code, const std::function<void()>& f) {
   return std::nullopt;
 }
 
+/// The most that a process sends in a step.
+void print_messages(const Trainer& trainer, Dtype A, int processes) {
+  const GroupReduction& r = trainer.reduction();
+  const Ownership& own = trainer.state().ownership();
+  const int64_t exact = trainer.layout().exact_elements();
+  int64_t gradients = 0, weights = 0;  // in bytes
+  for (int rank = 0; rank < processes; ++rank) {
+    int64_t reduced = 0, gathered = 0;
+    for (const FlatRange& segment : own.segments()) {
+      const int64_t sent = r.elements_gathered(rank, segment.size());
+      reduced += r.elements_reduced(rank, segment.size()) * size_of(Dtype::f32);
+      gathered += sent * size_of(own.divided() && segment.begin >= exact ? A : Dtype::f32);
+    }
+    gradients = std::max(gradients, reduced + (own.divided() ? 0 : gathered));
+    weights = std::max(weights, own.divided() ? gathered : 0);
+  }
+  fmt::print("  {:<28} {:>10.1f} MiB by a process, {}\n", "gradients sent",
+             static_cast<double>(gradients) / (1 << 20),
+             r.halves() ? "by recursive halving" : "at most, directly to the others");
+  if (weights > 0) {
+    fmt::print("  {:<28} {:>10.1f} MiB\n", "weights sent",
+               static_cast<double>(weights) / (1 << 20));
+  }
+}
+
 void print_mebibytes(const char* what, int64_t bytes) {
   if (bytes == 0) return;
   fmt::print("  {:<28} {:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1 << 20));
@@ -193,16 +218,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12}\n", "tokens", with_commas(c.train.tokens_per_step));
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
              trainer.groups());
-  if (processes > 1 && c.train.reduction == Reduction::tree) {
-    const GroupReduction& r = trainer.reduction();
-    int64_t most = 0;
-    for (int rank = 0; rank < processes; ++rank) {
-      most = std::max(most, r.elements_sent(rank, layout.elements()));
-    }
-    fmt::print("  {:<28} {:>10.1f} MiB by a process, {}\n", "gradients sent",
-               static_cast<double>(most) * sizeof(float) / (1 << 20),
-               r.halves() ? "by recursive halving" : "at most, directly to the others");
-  }
+  if (processes > 1 && c.train.reduction == Reduction::tree) print_messages(trainer, A, processes);
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
   if (backend.memory().on_host()) print_mebibytes("+ program", kProgramBytes);

@@ -3,37 +3,35 @@
 #include <array>
 #include <vector>
 
-#include "ops/host_copy.h"
-#include "record/run_files.h"
+#include "dist/communicator.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
 
-/// Master weights and optimizer state in host memory.
+/// Master weights and optimizer state of all processes in the host memory of rank 0: the trainer's
+/// own memory where that is in host memory and has all of a tensor.
 class HostState {
  public:
-  HostState(Trainer& trainer, HostCopy::Contents contents)
-      : master_weights_(trainer.backend(), trainer.master_weights(), contents),
-        first_(trainer.backend(), trainer.optimizer().first_moments(), contents),
-        second_(trainer.backend(), trainer.optimizer().second_moments(), contents) {}
+  HostState(Trainer& trainer, const Communicator& comm);
 
-  std::vector<NamedTensor> model(const ParameterLayout& layout) const {
-    return model_tensors(layout, master_weights_.tensor());
-  }
-  std::vector<NamedTensor> optimizer(const ParameterLayout& layout) const {
-    return optimizer_tensors(layout, first_.tensor(), second_.tensor());
-  }
-  std::array<Tensor, 3> tensors() const {
-    return {master_weights_.tensor(), first_.tensor(), second_.tensor()};
-  }
-  void upload() {
-    master_weights_.upload();
-    first_.upload();
-    second_.upload();
-  }
+  /// Copies the trainer's state to rank 0. Collective.
+  void gather(Communicator& comm);
+  /// Gives all trainers the state of rank 0. Collective.
+  void scatter(Communicator& comm);
+
+  /// (elements) P. REQUIRES: rank 0.
+  const Tensor& of(StateTensor t) const { return tensors_[static_cast<size_t>(t)]; }
+  std::vector<NamedTensor> model() const;
+  std::vector<NamedTensor> optimizer() const;
 
  private:
-  HostCopy master_weights_, first_, second_;
+  Trainer& trainer_;
+  std::array<Tensor, kStateTensors.size()> tensors_;
+  std::array<std::vector<char>, kStateTensors.size()> memory_;  // of those that it has copies of
 };
+
+/// Gives all trainers the tensor (elements) P in host memory of rank 0, which others need not have.
+/// Collective.
+void scatter(StateTensor t, const Tensor& from_first, Communicator& comm, Trainer& trainer);
 
 }  // namespace bamtrain

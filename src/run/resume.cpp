@@ -12,7 +12,6 @@
 #include "core/json.h"
 #include "core/version.h"
 #include "dist/collective.h"
-#include "ops/host_copy.h"
 #include "record/named_checkpoint.h"
 #include "record/run_files.h"
 #include "run/host_state.h"
@@ -152,7 +151,8 @@ std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& ch
   }
   const SafetensorsFile weights = SafetensorsFile::open(checkpoint.model_file());
   try {
-    check_tensors(weights, model_tensors(trainer.layout(), trainer.master_weights()));
+    check_tensors(weights, model_tensors(trainer.layout(), Tensor(nullptr, Dtype::f32,
+                                                                  {trainer.layout().elements()})));
   } catch (const Error& e) {
     return "checkpoint.allow_change cannot help, because parameters would differ (" + e.where() +
            "): it is for keys that keep their names and shapes, such as optimizer.lr or "
@@ -161,27 +161,22 @@ std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& ch
   return "";
 }
 
-/// Sets parameters and optimizer state to initial values, or to those of init_from.
-nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progress) {
-  trainer.initialize();
+/// Sets parameters to initial values, and both parameters and optimizer state to those of
+/// init_from.
+nlohmann::json initialize(const TrainRun& run, const Trainer& trainer, const HostState& state,
+                          Progress& progress) {
+  const Tensor& master_weights = state.of(StateTensor::master_weights);
+  trainer.initialize(master_weights);
   const std::string& folder = run.config.init_from.folder;
   if (folder.empty()) return nullptr;
   const Warn warn = [&](const std::string& text) { progress.note("warning: " + text); };
   check_init_from_tokenizer(run.config, warn);
-  HostCopy master_weights(trainer.backend(), trainer.master_weights(),
-                          HostCopy::Contents::downloaded);
-  nlohmann::json read = read_init_from(run, trainer.layout(), master_weights.tensor(), warn);
-  master_weights.upload();
+  nlohmann::json read = read_init_from(run, trainer.layout(), master_weights, warn);
   progress.note("starting from the weights in " + folder);
   if (!run.config.init_from.optimizer) return read;
-  HostCopy first(trainer.backend(), trainer.optimizer().first_moments(),
-                 HostCopy::Contents::downloaded);
-  HostCopy second(trainer.backend(), trainer.optimizer().second_moments(),
-                  HostCopy::Contents::downloaded);
   const int64_t steps =
-      read_init_from_optimizer(run, trainer.layout(), first.tensor(), second.tensor());
-  first.upload();
-  second.upload();
+      read_init_from_optimizer(run, trainer.layout(), state.of(StateTensor::first_moments),
+                               state.of(StateTensor::second_moments));
   read[kOptimizerSteps] = steps;
   progress.note(fmt::format("and from its optimizer state, after {} steps", steps));
   return read;
@@ -313,11 +308,12 @@ void note_version(const Checkpoint& checkpoint, Progress& progress) {
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
   Beginning beginning;
   int64_t& step = beginning.step;
+  HostState state(trainer, comm);
   run_on_rank_zero(comm, [&] {
     const auto checkpoint =
         find_checkpoint(run.config, [&](const std::string& text) { progress.note(text); });
     if (!checkpoint) {
-      beginning.initialized_from = initialize(run, trainer, progress);
+      beginning.initialized_from = initialize(run, trainer, state, progress);
       beginning.optimizer_steps = optimizer_steps(beginning.initialized_from, "");
       return;
     }
@@ -329,16 +325,13 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     beginning.optimizer_steps =
         optimizer_steps(beginning.initialized_from, checkpoint->folder + "/state.json");
     beginning.best = checkpoint->state.value("best", nlohmann::json());
-    HostState state(trainer, HostCopy::Contents::undefined);
     const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
     try {
-      read_tensors(weights, state.model(trainer.layout()));
+      read_tensors(weights, state.model());
     } catch (const Error& e) {  // another model, which checkpoint.allow_change permitted
       throw e.or_else("start a new run from these weights, with init_from.folder");
     }
-    read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
-                 state.optimizer(trainer.layout()));
-    state.upload();
+    read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()), state.optimizer());
     progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
     note_version(*checkpoint, progress);
     const TrainConfig& t = run.config.train;
@@ -350,26 +343,23 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
   if (comm.size() > 1) {
     comm.broadcast(&step, sizeof step, 0);
     comm.broadcast(&beginning.optimizer_steps, sizeof beginning.optimizer_steps, 0);
-    HostState state(trainer, HostCopy::Contents::downloaded);
-    for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);
-    state.upload();
   }
+  state.scatter(comm);
   trainer.count_earlier_steps(beginning.optimizer_steps);
   return beginning;
 }
 
 void read_master_weights(const std::string& folder, Communicator& comm, Trainer& trainer) {
-  HostCopy master_weights(trainer.backend(), trainer.master_weights(),
-                          HostCopy::Contents::downloaded);
+  std::vector<char> memory;
+  Tensor whole = trainer.state().place(StateTensor::master_weights);
   run_on_rank_zero(comm, [&] {
+    memory.resize(static_cast<size_t>(whole.bytes()));
+    whole.data = memory.data();
     const Checkpoint checkpoint = open_checkpoint(folder);
     read_tensors(SafetensorsFile::open(checkpoint.model_file()),
-                 model_tensors(trainer.layout(), master_weights.tensor()));
+                 model_tensors(trainer.layout(), whole));
   });
-  if (comm.size() > 1) {
-    comm.broadcast(master_weights.tensor().data, master_weights.tensor().bytes(), 0);
-  }
-  master_weights.upload();
+  scatter(StateTensor::master_weights, whole, comm, trainer);
 }
 
 }  // namespace bamtrain

@@ -112,18 +112,22 @@ bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::js
 void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen) {
   const RunConfig& c = run_.config;
   const InPhase saving(comm.watchdog(), phases::kSaving, step);
+  const bool finite = !comm.any(!trainer.state().is_finite());
   run_on_rank_zero(comm, [&] {
-    try {
-      trainer.check_finite(step);
-    } catch (const Error& e) {
-      if (e.code() != ExitCode::nonfinite) throw;
-      throw e.and_then(way_back());
+    if (!finite) {
+      throw Error(ExitCode::nonfinite, fmt::format("step {}", step),
+                  "finite parameters and optimizer state to save", "NaN or infinity",
+                  "lower optimizer.lr")
+          .and_then(way_back());
     }
+  });
+  HostState host(trainer, comm);
+  host.gather(comm);
+  run_on_rank_zero(comm, [&] {
     lock_->require_held();
     CheckpointContents contents;
-    const HostState host(trainer, HostCopy::Contents::downloaded);
-    contents.model = host.model(trainer.layout());
-    contents.optimizer = host.optimizer(trainer.layout());
+    contents.model = host.model();
+    contents.optimizer = host.optimizer();
     contents.state["config"] = run_.resolved;
     contents.state["data"] = describe_data(trainer.training_data());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();

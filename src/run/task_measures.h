@@ -31,7 +31,7 @@ class TaskMeasures {
   /// `progress_of` makes the callback of a result that begins. Collective; the result is the same
   /// on all processes.
   nlohmann::ordered_json measure(
-      const Trainer& trainer, Backend& beside, Communicator& comm, int64_t step,
+      Trainer& trainer, Backend& beside, Communicator& comm, int64_t step,
       const std::function<TaskProgress(const std::string& result)>& progress_of) const;
 
   /// Measures all entries with the checkpoint in `folder`, which rank 0 reads. Skips what `results`

@@ -413,8 +413,11 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (const auto value = metric_of(line, c.checkpoint.best_metric)) {
       save_now |= saves.is_best(comm, done, *value, validation_of(line));
     }
+    Tensor weights;  // all of them, where they are looked at
+    const bool learned = evaluate || (due && c.log.tensorboard);
+    if (learned || sample) weights = trainer.state().assemble(StateTensor::master_weights);
     std::vector<Learned> parameters;
-    if (evaluate || (due && c.log.tensorboard)) parameters = mechanism_parameters(trainer);
+    if (learned) parameters = mechanism_parameters(trainer, weights);
     if (evaluate) line["parameters"] = parameters_json(parameters);
     if (logged || sample || save_now) {
       const InPhase writing(comm.watchdog(), sample ? phases::kEvaluating : phases::kSaving, done);
@@ -427,8 +430,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
                                                   : validation_of(line));
         }
         if (sample) {
-          const HostCopy master_weights(backend, trainer.master_weights(),
-                                        HostCopy::Contents::downloaded);
+          const HostCopy master_weights(backend, weights, HostCopy::Contents::downloaded);
           logs->write_samples(run.samples(done, master_weights.tensor()));
         }
         if (save_now) logs->sync(warn);

@@ -9,11 +9,15 @@
 namespace bamtrain {
 
 GradientExchange::GradientExchange(GroupReduction& reduction, PeerLink& link,
-                                   std::span<const Tensor> sums, const Tensor& messages,
-                                   bool on_host, bool beside)
-    : reduction_(reduction), link_(link), sums_(sums), messages_(messages), parts_(sums.size()) {
+                                   std::span<const Tensor> sums, const Tensor& messages, Mode mode)
+    : reduction_(reduction),
+      link_(link),
+      sums_(sums),
+      messages_(messages),
+      gathers_(mode.gathers),
+      parts_(sums.size()) {
   started_.reserve(64);
-  if (!on_host || !beside) return;
+  if (!mode.on_host || !mode.beside) return;
   const SignalsBlocked in_thread;
   thread_ = std::thread([this] { serve(); });
 }
@@ -33,7 +37,7 @@ void GradientExchange::run(FlatRange range) {
   for (size_t n = 0; n < sums_.size(); ++n) {
     parts_[n] = range.of(sums_[n]);
   }
-  reduction_.run(link_, parts_, messages_);
+  gathers_ ? reduction_.run(link_, parts_, messages_) : reduction_.reduce(link_, parts_, messages_);
 }
 
 void GradientExchange::serve() {

@@ -17,16 +17,20 @@ namespace bamtrain {
 /// calls.
 class GradientExchange {
  public:
-  /// `beside` false: start() does everything. `messages`: as for GroupReduction::run. All arguments
-  /// outlive this object.
+  struct Mode {
+    bool on_host;
+    bool beside;   // false: start() does everything
+    bool gathers;  // all processes get the result, and not only the one that owns an element
+  };
+  /// `messages`: as for GroupReduction::reduce. All arguments outlive this object.
   GradientExchange(GroupReduction& reduction, PeerLink& link, std::span<const Tensor> sums,
-                   const Tensor& messages, bool on_host, bool beside);
+                   const Tensor& messages, Mode mode);
   /// Gives up what was started and not finished.
   ~GradientExchange();
   GradientExchange(const GradientExchange&) = delete;
   GradientExchange& operator=(const GradientExchange&) = delete;
 
-  /// Starts the reduction of these elements of the sums (GroupReduction::run). The process may
+  /// Starts the reduction of these elements of the sums (GroupReduction::reduce). The process may
   /// change other elements, and communicates in no other way up to finish().
   void start(FlatRange range);
   /// Orders all later work after what was started. Throws what failed.
@@ -40,6 +44,7 @@ class GradientExchange {
   PeerLink& link_;
   const std::span<const Tensor> sums_;
   const Tensor& messages_;
+  const bool gathers_;
   std::vector<Tensor> parts_;  // of the sums
 
   std::mutex mutex_;

@@ -39,10 +39,15 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
                   "another name", "remove it or correct it");
     }
   }
+  std::vector<const Parameter*> trained;
   for (const Parameter& p : layout_.all()) {
-    if (!p.trained) continue;
-    const double decay = p.decays() ? config_.weight_decay : 0;
-    const ParameterRange next = {p.offset, p.size, multiplier(p), decay, p.minimum, p.maximum};
+    if (p.trained) trained.push_back(&p);
+  }
+  std::sort(trained.begin(), trained.end(),
+            [](const Parameter* a, const Parameter* b) { return a->offset < b->offset; });
+  for (const Parameter* p : trained) {
+    const double decay = p->decays() ? config_.weight_decay : 0;
+    const ParameterRange next = {p->offset, p->size, multiplier(*p), decay, p->minimum, p->maximum};
     ParameterRange* const last = ranges_.empty() ? nullptr : &ranges_.back();
     if (last && last->offset + last->size == next.offset && last->multiplier == next.multiplier &&
         last->weight_decay == next.weight_decay && last->minimum == next.minimum &&
@@ -54,10 +59,20 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
   }
 }
 
-void Optimizer::plan(Arena& arena) {
+void Optimizer::plan(Arena& arena, const std::vector<OwnedRange>& owned, int64_t moments) {
+  for (size_t range = 0; range < ranges_.size(); ++range) {
+    const FlatRange all = {ranges_[range].offset, ranges_[range].offset + ranges_[range].size};
+    for (const OwnedRange& own : owned) {
+      const FlatRange part = {std::max(all.begin, own.elements.begin),
+                              std::min(all.end, own.elements.end)};
+      if (part.size() <= 0) continue;
+      const int64_t skipped = part.begin - own.elements.begin;
+      updates_.push_back({range, {part, own.master_weights + skipped, own.moments + skipped}});
+    }
+  }
   const Dtype P = backend_.parameter_dtype();
-  arena.add("optimizer.first_moments", &m_, P, {layout_.elements()});
-  arena.add("optimizer.second_moments", &v_, P, {layout_.elements()});
+  arena.add("optimizer.first_moments", &m_, P, {moments});
+  arena.add("optimizer.second_moments", &v_, P, {moments});
   arena.add("optimizer.clip_factor", &clip_factor_, Dtype::f64, {1});
   const int64_t factors = 1 + std::ssize(ranges_) * kOptimizerFactors;
   arena.add("optimizer.factors", &factors_, Dtype::f64, {factors});
@@ -90,15 +105,14 @@ void Optimizer::prepare(int64_t step, double lr, double scale) {
 
 void Optimizer::step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients) {
   backend_.clip_factor(clip_factor_, squared_norm, config_.clip, factors_.slice(0, 0, 1));
-  int64_t factors = 1;
-  for (const ParameterRange& run : ranges_) {
-    const auto part = [&](const Tensor& flat) {
-      return flat ? flat.slice(0, run.offset, run.size) : flat;
-    };
-    backend_.optimizer_step(part(master_weights), part(m_), part(v_), part(rounded),
-                            part(gradients), clip_factor_,
-                            factors_.slice(0, factors, kOptimizerFactors), rule(run));
-    factors += kOptimizerFactors;
+  for (const auto& [range, own] : updates_) {
+    const int64_t n = own.elements.size(),
+                  factors = 1 + static_cast<int64_t>(range) * kOptimizerFactors;
+    backend_.optimizer_step(master_weights.slice(0, own.master_weights, n),
+                            m_.slice(0, own.moments, n), v_.slice(0, own.moments, n),
+                            rounded ? own.elements.of(rounded) : rounded,
+                            own.elements.of(gradients), clip_factor_,
+                            factors_.slice(0, factors, kOptimizerFactors), rule(ranges_[range]));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "model/parameters.h"
 #include "ops/ops.h"
+#include "train/owned_range.h"
 #include "train/train_config.h"
 
 namespace bamtrain {
@@ -21,14 +22,16 @@ class Optimizer {
   /// Throws Error (ExitCode::config) if a name in lr_multipliers matches no trained parameter.
   Optimizer(const OptimizerConfig& config, const ParameterLayout& layout, Backend& backend);
 
-  void plan(Arena& arena);
+  /// Plans `moments` elements of each moment. `owned`: what step() updates, in memory order.
+  void plan(Arena& arena, const std::vector<OwnedRange>& owned, int64_t moments);
 
   /// Sets the inputs of the next step(). `step` counts from 1; `lr` is the scheduled rate. The
   /// gradients and their norm are still to be multiplied by `scale`.
   void prepare(int64_t step, double lr, double scale);
-  /// Updates all trained parameters and their `rounded` copy, which may be empty. squared_norm (1)
-  /// f64: squared norm of the gradients, for clipping. From the first non-finite norm on, steps
-  /// change nothing. A backend may capture it (Backend::run_captured).
+  /// Updates all trained parameters that are owned, in master_weights as OwnedRange says, and in
+  /// their `rounded` copy (elements), which may be empty. squared_norm (1) f64: squared norm of the
+  /// gradients (elements), for clipping. From the first non-finite norm on, steps change nothing. A
+  /// backend may capture it (Backend::run_captured).
   void step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
@@ -43,15 +46,22 @@ class Optimizer {
     double minimum = -INFINITY, maximum = INFINITY;  // limits of a weight
   };
 
+  /// The part of one of ranges_ that is owned.
+  struct Update {
+    size_t range;
+    OwnedRange owned;
+  };
+
   double multiplier(const Parameter& p) const;
   OptimizerHyperparameters rule(const ParameterRange& run) const;
 
   OptimizerConfig config_;
   const ParameterLayout& layout_;
   Backend& backend_;
-  std::vector<ParameterRange> ranges_;  // all trained parameters, in order
-  Tensor m_, v_;                        // (elements) P
-  Tensor clip_factor_;                  // (1) f64
+  std::vector<ParameterRange> ranges_;  // all trained parameters, in memory order
+  std::vector<Update> updates_;
+  Tensor m_, v_;        // (moments) P
+  Tensor clip_factor_;  // (1) f64
   // (1 + runs * kOptimizerFactors) f64, for the next step: the scale of the gradients, then the
   // factors of each range
   Tensor factors_;

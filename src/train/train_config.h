@@ -84,6 +84,7 @@ struct TrainConfig {
   int64_t lanes = 0;               // gradient accumulation groups; 0: default_accumulation_groups
   Reduction reduction = Reduction::tree;
   bool overlap = true;  // gradients are summed while the backward pass computes others
+  std::optional<bool> shard_optimizer;  // each process keeps a part; not set: if there are several
   Precision precision = Precision::f32;
   Recompute recompute = Recompute::none;
   double peer_timeout = 60;  // s that a process waits for others in a step; 0: for ever

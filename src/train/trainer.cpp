@@ -99,10 +99,11 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
       micro_batches_(count_micro_batches(config_)),
       groups_(config_.train.lanes > 0 ? config_.train.lanes
                                       : default_accumulation_groups(micro_batches_)),
-      reduction_((check_process_count(processes, groups_), rank), processes, groups_),
+      reduction_((check_process_count(processes, groups_), rank), processes, groups_,
+                 kSquaresBlock),
       model_(make_network(config_.model, config_.data.sequence_length, backend,
                           activation_dtype(config_.train.precision))),
-      optimizer_(config_.optimizer, model_->parameters(), backend),
+      state_(config_.optimizer, *model_, backend, reduction_),
       position_rng_(config_.seed, "positions"),
       validation_position_rng_(config_.seed, "positions.val") {
   if (micro_batches_ % groups_ != 0) {
@@ -113,8 +114,10 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
   if (data == Data::opened) open_data();
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const Dtype P = backend_.parameter_dtype();
-  arena_.add("weights.masters", &master_weights_, P, {layout().elements()});
-  optimizer_.plan(arena_);
+  const bool looks_at_attention =
+      config_.eval.attention > 0 && config_.data.validates() && !config_.data.val_task;
+  model_->plan(arena_, B, T, ModelUse::training, config_.train.recompute, looks_at_attention);
+  state_.plan(arena_, processes_ > 1 && config_.train.shard_optimizer.value_or(true));
   const GroupRange own = reduction_.groups();
   GroupStack stack(groups_);
   for (int64_t l = own.begin; l < own.end; ++l) {
@@ -129,9 +132,6 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
   if (processes_ > 1) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
-  const bool looks_at_attention =
-      config_.eval.attention > 0 && config_.data.validates() && !config_.data.val_task;
-  model_->plan(arena_, B, T, ModelUse::training, config_.train.recompute, looks_at_attention);
 }
 
 void Trainer::open_data() {
@@ -155,9 +155,11 @@ void Trainer::connect(Communicator& comm) {
   const Wait wait(watchdog_, "a connection between the GPUs");
   if (processes_ > 1) {
     link_ = backend_.connect(peers_of(comm, reduction_.partners()));
-    exchange_.emplace(reduction_, link(comm),
-                      std::span(gradients_).first(static_cast<size_t>(reduction_.own_sums())),
-                      messages_, link_ == nullptr, overlaps());
+    exchange_.emplace(
+        reduction_, link(comm),
+        std::span(gradients_).first(static_cast<size_t>(reduction_.own_sums())), messages_,
+        GradientExchange::Mode{link_ == nullptr, overlaps(), !state_.ownership().divided()});
+    state_.connect(&link(comm));
   }
   connected_ = true;
 }
@@ -166,7 +168,7 @@ void Trainer::commit() {
   require(processes_ == 1 || connected_, "a connection, whose buffers are taken before the plan");
   check_memory(0);
   with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
-  model_->set_master_weights(master_weights_);
+  state_.begin(gradients_[0]);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   inputs_.resize(N);
   targets_.resize(N);
@@ -178,22 +180,22 @@ void Trainer::commit() {
   order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kMaxInFlight);
   positions_.resize(static_cast<size_t>(model_->draws()) * N);
-  for (int part = 0; overlaps() && part < model_->backward_parts(); ++part) {
-    final_ranges_.push_back(model_->final_after(part));
-  }
   if (training_) training_->reserve_ahead(own_sequences());
 }
 
-void Trainer::refresh() { rounded_ ? model_->refresh_mechanisms() : model_->refresh(); }
+void Trainer::initialize(const Tensor& weights) const {
+  for (const Parameter& p : layout().all()) {
+    bamtrain::initialize(p, config_.model, config_.data.sequence_length, config_.seed,
+                         weights.slice(0, p.offset, p.size));
+  }
+}
 
 void Trainer::initialize() {
-  for (const Parameter& p : layout().all()) {
-    HostCopy part(backend_, master_weights_.slice(0, p.offset, p.size),
-                  HostCopy::Contents::undefined);
-    bamtrain::initialize(p, config_.model, config_.data.sequence_length, config_.seed,
-                         part.tensor());
-    part.upload();
-  }
+  HostCopy weights(backend_, state_.place(StateTensor::master_weights),
+                   HostCopy::Contents::undefined);
+  initialize(weights.tensor());
+  weights.upload();
+  state_.take(StateTensor::master_weights);
 }
 
 const int32_t* Trainer::positions_of(const Rng& rng, const BatchDraw& batch, int64_t T) {
@@ -267,7 +269,7 @@ void Trainer::backward_in_parts(size_t group, int64_t T) {
   for (; part < model_->backward_parts(); ++part) {
     const Wait wait = for_devices(in_flight_ + 1);
     backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
-    for (const FlatRange& range : final_ranges_[static_cast<size_t>(part)]) {
+    for (const FlatRange& range : state_.ownership().final_after(part)) {
       add_buffers(group, range);
       exchange_->start(range);
     }
@@ -277,19 +279,20 @@ void Trainer::backward_in_parts(size_t group, int64_t T) {
 /// A step of several microbatches or processes.
 void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
   const auto per_group = static_cast<size_t>(sequences_per_group());
-  refresh();
+  state_.refresh();
   for (size_t l = 0; l < buffers_.size(); ++l) {
     accumulate_group(numbers.subspan(l * per_group, per_group), step, l);
   }
   if (processes_ > 1) reduce(comm);
   count_step(comm);
   prepare_update(step);
-  update();
+  const Wait wait = for_devices(in_flight_ + 1);
+  state_.update(squared_norm());
 }
 
 /// A step of one microbatch: a single graph of all that a device does.
 void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
-  if (!rounded_) model_->refresh();
+  if (!state_.is_rounded()) state_.refresh();
   const int64_t T = load(numbers, step);
   prepare_update(step);
   const auto work = [this] {
@@ -297,20 +300,15 @@ void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
     backend_.zero(gradients_[0]);
     backend_.zero(loss_sum(0));
     forward_backward(gradients_[0], loss_sum(0));
-    update();
+    state_.update(squared_norm());
   };
   backend_.run_captured(graph_key(gradients_[0].data, T), std::ref(work));
 }
 
 /// REQUIRES: the targets of the step have been counted.
 void Trainer::prepare_update(int64_t step) {
-  optimizer_.prepare(earlier_steps_ + step + 1, learning_rate(step),
-                     gradient_scale(counts_[static_cast<size_t>(in_flight_)]));
-}
-
-void Trainer::update() {
-  backend_.squared_norm(squared_norm(), gradients_[0]);
-  optimizer_.step(squared_norm(), master_weights_, model_->rounded_weights(), gradients_[0]);
+  state_.optimizer().prepare(earlier_steps_ + step + 1, learning_rate(step),
+                             gradient_scale(counts_[static_cast<size_t>(in_flight_)]));
 }
 
 void Trainer::count_step(Communicator& comm) {
@@ -340,7 +338,9 @@ Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dt
 void Trainer::reduce(Communicator& comm) {
   const Wait wait = for_devices(in_flight_ + 1);
   if (config_.train.reduction == Reduction::tree) {
-    if (!overlaps()) exchange_->start({0, layout().elements()});
+    if (!overlaps()) {
+      for (const FlatRange& segment : state_.ownership().segments()) exchange_->start(segment);
+    }
     return exchange_->finish();
   }
   for (size_t n = 1; n < static_cast<size_t>(reduction_.own_sums()); ++n) {
@@ -384,7 +384,6 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   } else {
     step_in_groups(own, step, comm);
   }
-  rounded_ = true;
   const Tensor slot = in_flight_sums_.slice(0, in_flight_++, 1);
   backend_.zero(slot);
   backend_.add(slot, sums_.slice(0, 0, reduction_.own_sums()));
@@ -436,20 +435,6 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
                                                (step + 1) * windows - 1))));
   }
   return {results_.data(), static_cast<size_t>(count)};
-}
-
-void Trainer::check_finite(int64_t step) const {
-  const Tensor states[] = {master_weights_, optimizer_.first_moments(),
-                           optimizer_.second_moments()};
-  for (const Tensor& t : states) {
-    double squares = 0;
-    backend_.squared_norm(squared_norm(), t);
-    backend_.download(&squares, squared_norm());
-    if (std::isfinite(squares)) continue;
-    throw Error(ExitCode::nonfinite, fmt::format("step {}", step),
-                "finite parameters and optimizer state to save", "NaN or infinity",
-                "lower optimizer.lr");
-  }
 }
 
 }  // namespace bamtrain

@@ -14,9 +14,9 @@
 #include "model/network.h"
 #include "model/random_positions.h"
 #include "train/gradient_exchange.h"
-#include "train/optimizer.h"
 #include "train/run_config.h"
 #include "train/step_result.h"
+#include "train/training_state.h"
 #include "train/validation.h"
 
 namespace bamtrain {
@@ -44,7 +44,9 @@ class Trainer {
   /// Allocates the memory, after the buffers of connect(). REQUIRES: connect() was called if there
   /// are several processes.
   void commit();
-  void initialize();  // parameters to their initial values
+  /// Writes the parameters' initial values to `weights` (elements) P in host memory.
+  void initialize(const Tensor& weights) const;
+  void initialize();  // takes them
 
   /// Maximum number of steps that are started and whose results are not yet read.
   static constexpr int64_t kMaxInFlight = 16;
@@ -60,10 +62,6 @@ class Trainer {
   /// step.
   std::span<const StepResult> finish_steps(Communicator& comm);
 
-  /// Throws Error (ExitCode::nonfinite) unless all parameters and optimizer state are finite.
-  /// `step`: number of finished steps.
-  void check_finite(int64_t step) const;
-
   /// A validation pass over eval.tokens; empty without a validation set. Does not change the
   /// training state. Calls progress(share) with the share of this process's sequences that are
   /// done. Collective.
@@ -72,15 +70,15 @@ class Trainer {
 
   Backend& backend() const { return backend_; }
   const ParameterLayout& layout() const { return model_->parameters(); }
-  Optimizer& optimizer() { return optimizer_; }
+  /// What steps change. May be written only before the first step.
+  TrainingState& state() { return state_; }
+  const TrainingState& state() const { return state_; }
   /// Steps of another run that the optimizer state has seen; the optimizer counts from there.
   void count_earlier_steps(int64_t steps) { earlier_steps_ = steps; }
   const Arena& arena() const { return arena_; }
   /// Throws Error (ExitCode::device) unless the planned memory and `beside` more bytes are
   /// available. On a CPU this includes the read-ahead buffers, which are in host memory.
   void check_memory(int64_t beside) const;
-  /// May be written only before the first step.
-  const Tensor& master_weights() const { return master_weights_; }
   const Sequences& training_data() const { return *training_; }
   /// The id that begins a document, set if documents are masked.
   std::optional<int64_t> document_start() const { return document_start_; }
@@ -125,7 +123,6 @@ class Trainer {
   void step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm);
   void step_at_once(std::span<const int64_t> numbers, int64_t step);
   void prepare_update(int64_t step);
-  void update();
   /// The model's random positions for this batch of T columns; null if positions count tokens.
   const int32_t* positions_of(const Rng& rng, const BatchDraw& batch, int64_t T);
   /// Makes the counts of the step in progress, so far of this process's sequences, those of all
@@ -136,8 +133,6 @@ class Trainer {
   double gradient_scale(const SequenceCounts& counts) const;
   /// Makes gradients_[0] the sum over the groups of all processes.
   void reduce(Communicator& comm);
-  /// Updates the model to the current master weights.
-  void refresh();
   /// (1) f64 in a buffer's row of sums_: the sum of its losses. Row 0 also holds the squared norm
   /// of the gradients. Rows have two elements because additions require addresses aligned to 16
   /// bytes.
@@ -159,10 +154,8 @@ class Trainer {
   std::optional<int64_t> document_start_;
   Arena arena_;
   std::unique_ptr<Network> model_;
-  Optimizer optimizer_;
+  TrainingState state_;
   int64_t earlier_steps_ = 0;           // that the optimizer state has seen before step 0
-  Tensor master_weights_;               // (elements) P
-  bool rounded_ = false;                // the model has rounded copies of them
   std::vector<Tensor> gradients_;       // buffers of (elements) P; then the sums of own groups
   Tensor sums_;                         // (buffers, 2) f64, see loss_sum()
   Tensor in_flight_sums_;               // (kMaxInFlight, own sums, 2) f64: rows of sums_ by step
@@ -177,10 +170,9 @@ class Trainer {
   std::unique_ptr<PeerLink> link_;  // between devices; null for host memory
   Tensor messages_;                 // (2 messages) P
   std::optional<GradientExchange> exchange_;
-  std::vector<std::vector<FlatRange>> final_ranges_;  // Network::final_after of each part
-  std::vector<int64_t> order_;                        // sequences of a step, see Sequences
-  std::vector<int32_t> inputs_, targets_;             // (B, T)
-  std::vector<int32_t> lengths_;                      // (B), row lengths without padding
+  std::vector<int64_t> order_;             // sequences of a step, see Sequences
+  std::vector<int32_t> inputs_, targets_;  // (B, T)
+  std::vector<int32_t> lengths_;           // (B), row lengths without padding
   // Keyed by the window's number in the run or by the step; for validation by the batch of the pass
   Rng position_rng_, validation_position_rng_;
   std::vector<int32_t> positions_;  // (draws, B, T) if they are random

@@ -113,7 +113,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm,
   std::vector<double> losses(static_cast<size_t>(B * T)), rows_of_heads;
   std::vector<int32_t> answers(static_cast<size_t>(task ? B * T : 0));
   std::vector<int64_t> batch_numbers;
-  refresh();
+  state_.refresh();
   for (int64_t batch = rank_; batch < batches; batch += processes_) {
     const int64_t step_number = batch / batches_of_step;
     const int64_t first = step_number * step + batch % batches_of_step * B;

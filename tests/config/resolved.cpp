@@ -42,7 +42,7 @@ const std::string kEverything = R"({
                "decay_shape": "cosine"},
   "train": {"steps": 1000, "stop_at": 500, "tokens_per_step": 960,
             "sequences_per_step": 96, "micro_batch": 3, "lanes": 16, "peer_timeout": 2.5,
-            "overlap": false,
+            "overlap": false, "shard_optimizer": true,
             "reduction": "library", "precision": "bf16", "recompute": "mlp"},
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"],
@@ -145,6 +145,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.train.lanes == 16);
   CHECK(c.train.peer_timeout == 2.5);
   CHECK_FALSE(c.train.overlap);
+  CHECK(c.train.shard_optimizer == true);
   CHECK(c.train.precision == bamtrain::Precision::bf16);
   CHECK(c.train.reduction == bamtrain::Reduction::library);
   CHECK(c.train.recompute == bamtrain::Recompute::mlp);

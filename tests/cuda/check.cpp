@@ -19,16 +19,20 @@ struct CheckedStep {
   Run run;
   Optimizer optimizer;
   Arena arena;
-  Tensor squared_norm;  // (1) f64
+  Tensor squares, squared_norm;  // f64
 
   CheckedStep(const ModelConfig& c, Dtype t)
       : run(c, t, 2, 40, std::move(device)),
         optimizer(OptimizerConfig(), run.model().parameters(), backend) {
-    optimizer.plan(arena);
+    const int64_t n = run.model().parameters().elements();
+    optimizer.plan(arena, {{{0, n}}}, n);
+    arena.add("squares", &squares, Dtype::f64, {squares_blocks(n)});
     arena.add("squared_norm", &squared_norm, Dtype::f64, {1});
     arena.commit(source);
     run.differentiate(random_batch(2, 40, c.vocab));
-    backend.squared_norm(squared_norm, run.gradients());
+    backend.squares(squares, run.gradients());
+    backend.zero(squared_norm);
+    backend.sum(squared_norm, squares);
     optimizer.prepare(1, 1e-3, 1);
     optimizer.step(squared_norm, run.master_weights(), run.model().rounded_weights(),
                    run.gradients());

@@ -79,7 +79,7 @@ int sums(Communicator& comm, int64_t piece) {
   return failures;
 }
 
-/// Prints the loss and norm of all steps, then the digest of the weights.
+/// Prints the loss and norm of all steps, then the digest of the weights and moments.
 int train(Communicator& comm, const std::string& config,
           const std::vector<std::string>& overrides) {
   const RunConfig run = read_run_config(config, overrides);
@@ -96,17 +96,20 @@ int train(Communicator& comm, const std::string& config,
       if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
     }
   }
-  const HostCopy weights(*backend, trainer.master_weights(), HostCopy::Contents::downloaded);
-  const std::string digest =
-      sha256_hex(std::string_view(static_cast<const char*>(weights.tensor().data),
-                                  static_cast<size_t>(trainer.master_weights().bytes())));
+  std::string all;
+  for (const StateTensor t : kStateTensors) {
+    const HostCopy whole(*backend, trainer.state().assemble(t), HostCopy::Contents::downloaded);
+    all.append(static_cast<const char*>(whole.tensor().data),
+               static_cast<size_t>(whole.tensor().bytes()));
+  }
+  const std::string digest = sha256_hex(all);
   std::string first = digest;
   comm.broadcast(first.data(), static_cast<int64_t>(first.size()), 0);
   if (comm.any(first != digest)) {
-    std::printf("rank %d: weights %s\n", comm.rank(), digest.c_str());
+    std::printf("rank %d: state %s\n", comm.rank(), digest.c_str());
     return 1;
   }
-  if (comm.rank() == 0) std::printf("weights %s\n", digest.c_str());
+  if (comm.rank() == 0) std::printf("state %s\n", digest.c_str());
   return 0;
 }
 

@@ -21,7 +21,7 @@ std::string program() {
 
 struct Curve {
   std::vector<double> losses;
-  std::string weights;  // SHA-256
+  std::string state;  // SHA-256 of weights and moments
 };
 
 /// Trains small_run: 2 layers, steps of 1,024 tokens.
@@ -43,10 +43,10 @@ Curve trained(const Workplace& w, const std::string& device, const std::string& 
     double loss = 0;
     char digest[65] = {};
     if (std::sscanf(line.c_str(), "step loss %lf", &loss) == 1) curve.losses.push_back(loss);
-    if (std::sscanf(line.c_str(), "weights %64s", digest) == 1) curve.weights = digest;
+    if (std::sscanf(line.c_str(), "state %64s", digest) == 1) curve.state = digest;
   }
   REQUIRE(curve.losses.size() == static_cast<size_t>(steps));
-  REQUIRE(curve.weights.size() == 64);
+  REQUIRE(curve.state.size() == 64);
   return curve;
 }
 
@@ -71,10 +71,10 @@ TEST_CASE("steps on CUDA in bf16 follow the CPU's loss curve, and twice give the
   const int steps = long_tests() ? 20 : 12;
   const Curve cuda = trained(w, "cuda", "bf16", steps);
   CHECK(cuda.losses.back() < cuda.losses.front() - (long_tests() ? 0.3 : 0.02));  // it learns
-  CHECK(trained(w, "cuda", "bf16", steps).weights == cuda.weights);
+  CHECK(trained(w, "cuda", "bf16", steps).state == cuda.state);
   if (with_products({Dtype::bf16}).empty()) return;
   const Curve cpu = trained(w, "cpu", "bf16", steps);
-  CHECK(cuda.weights != cpu.weights);
+  CHECK(cuda.state != cpu.state);
   check_near(cuda, cpu, 0x1p-9);
 }
 
@@ -120,9 +120,12 @@ TEST_CASE("several processes on CUDA train to the bits of one, and with the libr
   const Curve one = trained(w, "cuda", "bf16", steps);
   for (const int processes : {2, 3, 4}) {
     const Curve several = trained(w, "cuda", "bf16", steps, processes);
-    CHECK(several.weights == one.weights);
+    CHECK(several.state == one.state);
     CHECK(several.losses == one.losses);
   }
+  CHECK(trained(w, "cuda", "bf16", steps, 2, {"train.shard_optimizer=false"}).state == one.state);
+  const Curve exact = trained(w, "cuda", "fp32", 2);
+  CHECK(trained(w, "cuda", "fp32", 2, 3).state == exact.state);
   const Curve library = trained(w, "cuda", "bf16", steps, 4, {"train.reduction=library"});
   check_near(library, one, 0x1p-9);
 }

@@ -92,7 +92,8 @@ TEST_CASE("a process sends as many elements as is said of it") {
     for (int rank = 0; rank < processes; ++rank) {
       INFO("rank " << rank << " of " << processes << ", " << groups << " groups");
       CHECK(all[static_cast<size_t>(rank)].all_sent ==
-            GroupReduction(rank, processes, groups).elements_sent(rank, n));
+            GroupReduction(rank, processes, groups).elements_reduced(rank, n) +
+                GroupReduction(rank, processes, groups).elements_gathered(rank, n));
     }
   }
 }

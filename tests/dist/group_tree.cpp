@@ -150,9 +150,11 @@ TEST_CASE("numbers of all sums are added in the tree, whoever has them") {
 
 TEST_CASE("a direct reduction sends each sum once and the result to every peer") {
   constexpr int64_t n = 24 * 64;
-  CHECK(GroupReduction(0, 4, 8).elements_sent(0, n) == 2 * n * 3 / 4);
-  CHECK(GroupReduction(0, 3, 8).elements_sent(0, n) == 2 * n * 2 / 3 + n / 3 * 2);
-  CHECK(GroupReduction(2, 3, 8).elements_sent(2, n) == n * 2 / 3 + n / 3 * 2);
+  CHECK(GroupReduction(0, 4, 8).elements_reduced(0, n) == n * 3 / 4);
+  CHECK(GroupReduction(0, 4, 8).elements_gathered(0, n) == n * 3 / 4);
+  CHECK(GroupReduction(0, 3, 8).elements_reduced(0, n) == 2 * n * 2 / 3);
+  CHECK(GroupReduction(2, 3, 8).elements_reduced(2, n) == n * 2 / 3);
+  CHECK(GroupReduction(2, 3, 8).elements_gathered(2, n) == n / 3 * 2);
 }
 
 }  // namespace

@@ -152,6 +152,31 @@ void groups(Communicator& communicator, Checks& checks) {
       checks.check(!same_bits(expected, sequential), "group by group, other bits");
     }
   }
+  // What each process owns reaches all: several tensors of other types, and one number for each
+  // block of 64 elements.
+  GroupReduction of_blocks(communicator.rank(), size, 24, 64);
+  for (const int64_t n : {int64_t{1}, int64_t{64}, int64_t{5000}, int64_t{64} * size}) {
+    const auto owned_alone = [&](auto all, int64_t per) {
+      const FlatRange own = of_blocks.own_range(n);
+      for (int64_t i = 0; i < std::ssize(all); ++i) {
+        if (i * per < own.begin || i * per >= own.end) all[static_cast<size_t>(i)] = 0;
+      }
+      return all;
+    };
+    const int64_t blocks = (n + 63) / 64;
+    const std::vector<float> floats = values<float>(3, n);
+    const std::vector<double> numbers = values<double>(4, blocks);
+    std::vector<float> found = owned_alone(floats, 1), other = found;
+    std::vector<double> found_numbers = owned_alone(numbers, 64);
+    const Tensor tensors[] = {tensor_of(found), tensor_of(other)};
+    of_blocks.gather(*communicator.link(), tensors);
+    const Tensor of_numbers(found_numbers.data(), Dtype::f64, {blocks});
+    of_blocks.gather(*communicator.link(), {&of_numbers, 1}, 64);
+    checks.check(same_bits(found, floats) && same_bits(other, floats),
+                 "all of " + std::to_string(n) + " elements that processes own");
+    checks.check(same_bits(found_numbers, numbers),
+                 "a number for each of " + std::to_string(blocks) + " blocks that they own");
+  }
   // The last group has values that spread.
   GroupReduction reduction(communicator.rank(), size, size);
   const bool last = communicator.rank() == size - 1;

@@ -33,21 +33,17 @@ std::vector<float> flat_normal(const char* stream, size_t n) {
   return x;
 }
 
-double squared_norm(const GlobalArray<float>& x) {
-  GlobalArray<double> result(1), scratch(kernels::kSquaredNormScratch);
-  REQUIRE(kernels::squared_norm(result.data(), scratch.data(), x.data(),
-                                static_cast<int64_t>(x.size()), nullptr)
-              .ok());
-  return result[0];
+std::vector<double> squares(const GlobalArray<float>& x) {
+  GlobalArray<double> found((x.size() + kFlatTile - 1) / kFlatTile);
+  REQUIRE(kernels::squares(found.data(), x.data(), static_cast<int64_t>(x.size()), nullptr).ok());
+  return found.values();
 }
 
-void compare_squared_norm(const std::vector<float>& x) {
-  long double sum = 0;
-  for (float v : x) sum += static_cast<long double>(v) * static_cast<long double>(v);
-  // Products of fp32 are exact in fp64. No element passes through more than 600 additions: 16 of a
-  // tile times the block's tiles, the warps' and the blocks'.
-  CHECK(std::abs(squared_norm(GlobalArray<float>(x)) - static_cast<double>(sum)) <=
-        600 * 0x1p-53 * static_cast<double>(sum));
+template <class X>
+double sum(const GlobalArray<X>& x, double before) {
+  GlobalArray<double> total(std::vector<double>{before});
+  REQUIRE(kernels::sum(total.data(), x.data(), static_cast<int64_t>(x.size()), nullptr).ok());
+  return total[0];
 }
 
 }  // namespace
@@ -104,35 +100,59 @@ TEST_CASE("convert rounds like the host, whatever the size") {
   }
 }
 
-TEST_CASE("a squared norm is a sum in fp64, whatever the size") {
+TEST_CASE("squares of a block are summed in fp64, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);
-    compare_squared_norm(flat_normal("x", n));
+    std::vector<float> x = flat_normal("x", n);
+    if (n > 0) x[0] = 1e5f;  // fp32 would lose all others of its block
+    const std::vector<double> found = squares(GlobalArray<float>(x));
+    REQUIRE(found.size() == (n + kFlatTile - 1) / kFlatTile);
+    for (size_t block = 0; block < found.size(); ++block) {
+      long double expected = 0;
+      for (size_t i = block * kFlatTile; i < std::min(n, (block + 1) * kFlatTile); ++i) {
+        expected += static_cast<long double>(x[i]) * static_cast<long double>(x[i]);
+      }
+      // Products of fp32 are exact in fp64. No element passes through more than 32 additions: 16 of
+      // its thread's, and those of the warps and the block.
+      CHECK(std::abs(found[block] - static_cast<double>(expected)) <=
+            32 * 0x1p-53 * static_cast<double>(expected));
+    }
   }
-  // fp32 would lose every element after the first.
-  std::vector<float> small(20000, 1e-5f);
-  small[0] = 1;
-  compare_squared_norm(small);
 }
 
-TEST_CASE("a squared norm of more tiles than blocks covers them all") {
-  std::vector<float> x(kernels::kSquaredNormScratch * kFlatTile + 2 * kFlatTile + 5);
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 31);
-  compare_squared_norm(x);
-}
-
-TEST_CASE("a squared norm has the same bits in every order of threads, warps and blocks") {
-  const GlobalArray<float> x(flat_normal("x", 5 * kFlatTile + 77));
-  const double first = squared_norm(x);
+/// Processes own parts that begin with a block.
+TEST_CASE("squares of blocks are the same in a part of the array, and in every order of threads") {
+  const std::vector<float> x = flat_normal("x", 5 * kFlatTile + 77);
+  const std::vector<double> all = squares(GlobalArray<float>(x));
+  const std::vector<double> last =
+      squares(GlobalArray<float>(std::vector<float>(x.begin() + 2 * kFlatTile, x.end())));
+  CHECK(last == std::vector<double>(all.begin() + 2, all.end()));
   for (const engine::Options& o : engine::schedules()) {
     const ScopedOptions with(o);
-    CHECK(squared_norm(x) == first);
+    CHECK(squares(GlobalArray<float>(x)) == all);
+  }
+}
+
+TEST_CASE("sums are formed in fp64 onto what is there, in the same order always") {
+  for (const size_t n : {size_t{0}, size_t{1}, size_t{255}, size_t{511}, size_t{5000}}) {
+    std::vector<float> x = flat_normal("x", n);
+    double expected = 1e6;
+    for (float& v : x) expected += v += 5;
+    const GlobalArray<float> floats(x);
+    const GlobalArray<double> doubles(std::vector<double>(x.begin(), x.end()));
+    const double first = sum(floats, 1e6);
+    CHECK(std::abs(first - expected) <= 5000 * 0x1p-53 * expected);
+    for (const engine::Options& o : engine::schedules()) {
+      const ScopedOptions with(o);
+      CHECK(sum(floats, 1e6) == first);
+      CHECK(sum(doubles, 1e6) == first);
+    }
   }
 }
 
 TEST_CASE("flat passes refuse negative sizes and addresses that vectors do not take") {
   GlobalArray<float> f(64);
-  GlobalArray<double> d(kernels::kSquaredNormScratch + 1);
+  GlobalArray<double> d(1);
   GlobalArray<device::bf16> h(64);
   float* const x = f.data();
   CHECK(is_refused(kernels::add(x, x + 32, -1, nullptr)));
@@ -141,6 +161,7 @@ TEST_CASE("flat passes refuse negative sizes and addresses that vectors do not t
   CHECK(is_refused(kernels::convert(h.data(), x, -1, nullptr)));
   CHECK(is_refused(kernels::convert(h.data() + 4, x, 8, nullptr)));
   CHECK(is_refused(kernels::convert(x, x + 33, 8, nullptr)));
-  CHECK(is_refused(kernels::squared_norm(d.data(), d.data() + 1, x, -1, nullptr)));
-  CHECK(is_refused(kernels::squared_norm(d.data(), d.data() + 1, x + 2, 8, nullptr)));
+  CHECK(is_refused(kernels::squares(d.data(), x, -1, nullptr)));
+  CHECK(is_refused(kernels::squares(d.data(), x + 2, 8, nullptr)));
+  CHECK(is_refused(kernels::sum(d.data(), x, -1, nullptr)));
 }

@@ -267,31 +267,6 @@ TEST_CASE("cross entropy gives the same bits in every order of threads, warps an
   }
 }
 
-TEST_CASE("losses are summed in fp64 onto what is there, in the same order always") {
-  for (const size_t N : {size_t{0}, size_t{1}, size_t{511}, size_t{5000}}) {
-    const Rng rng(4, "losses");
-    std::vector<float> losses(N);
-    double sum = 1e6;
-    for (size_t n = 0; n < N; ++n) {
-      losses[n] = static_cast<float>(rng.normal(n) + 5);
-      sum += losses[n];
-    }
-    const GlobalArray<float> on_device(losses);
-    const auto total = [&] {
-      GlobalArray<double> t(std::vector<double>{1e6});
-      REQUIRE(
-          kernels::sum_losses(t.data(), on_device.data(), static_cast<int64_t>(N), nullptr).ok());
-      return t[0];
-    };
-    const double first = total();
-    CHECK(std::abs(first - sum) <= 5000 * 0x1p-53 * sum);
-    for (const engine::Options& o : engine::schedules()) {
-      const ScopedOptions with(o);
-      CHECK(total() == first);
-    }
-  }
-}
-
 TEST_CASE("cross entropy refuses what it does not take") {
   GlobalArray<float> f(64);
   const GlobalArray<int32_t> targets(std::vector<int32_t>{0, 0});
@@ -334,5 +309,4 @@ TEST_CASE("cross entropy refuses what it does not take") {
   narrow.targets = good.targets;
   narrow.dlogits = reinterpret_cast<device::bf16*>(f.data() + 24);
   CHECK(kernels::cross_entropy(narrow, nullptr).code == device::LaunchStatus::kRefused);
-  CHECK(kernels::sum_losses(nullptr, nullptr, -1, nullptr).code == device::LaunchStatus::kRefused);
 }

@@ -97,9 +97,12 @@ TEST_CASE("what layers share lies in the model once, what they do not in the lay
   CHECK(layout.gate_columns() == 8);
   for (int64_t l = 0; l < 4; ++l) {
     const std::string of = layer_prefix(l) + "self_attn.";
-    const Parameter *q = layout.find(of + "q_proj.weight"), *o = layout.find(of + "o_proj.weight");
-    CHECK(o->offset - layout.find(of + "q_proj.bias")->offset >= 48 + 8);
-    CHECK(layout.find(of + "q_proj.bias")->offset - q->offset >= (48 + 8) * 24);
+    const auto from_q_to_o = [&](const std::string& name) {
+      return layout.find(of + "o_proj." + name)->offset -
+             layout.find(of + "q_proj." + name)->offset;
+    };
+    CHECK(from_q_to_o("bias") >= 48 + 8);
+    CHECK(from_q_to_o("weight") >= (48 + 8) * 24);
   }
   const Parameter* v = layout.find("model.layers.2.self_attn.v_proj.weight");
   CHECK(layout.find(found[1])->offset == v->offset + v->size);

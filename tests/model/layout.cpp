@@ -209,22 +209,29 @@ TEST_CASE("parameters do not overlap, begin on cache lines, and fused neighbours
     }
     return false;
   };
+  // Norms, biases and mechanisms first, then the matrices.
   int64_t end = 0;
-  for (const Parameter& p : layout.all()) {
-    INFO(p.name);
-    int64_t size = 1;
-    for (int64_t d : p.shape) size *= d;
-    CHECK(p.size == size);
-    if (follows(p.name)) {
-      CHECK(p.offset == end);
-    } else {
-      CHECK(p.offset >= end);
-      CHECK(p.offset % 16 == 0);
+  for (const bool matrices : {false, true}) {
+    for (const Parameter& p : layout.all()) {
+      const bool is_matrix = p.shape.size() == 2 && !p.name.ends_with("theta_beta");
+      if (is_matrix != matrices) continue;
+      INFO(p.name);
+      CHECK(p.rounded == matrices);
+      int64_t size = 1;
+      for (int64_t d : p.shape) size *= d;
+      CHECK(p.size == size);
+      if (follows(p.name)) {
+        CHECK(p.offset == end);
+      } else {
+        CHECK(p.offset >= end);
+        CHECK(p.offset % 16 == 0);
+      }
+      end = p.offset + p.size;
     }
-    end = p.offset + p.size;
+    const int64_t of_region = matrices ? layout.elements() : layout.exact_elements();
+    CHECK(of_region >= end);
+    CHECK(of_region < end + 16);
   }
-  CHECK(layout.elements() >= end);
-  CHECK(layout.elements() < end + 16);
 
   std::vector<double> memory(static_cast<size_t>(layout.elements()));
   const Tensor flat(memory.data(), Dtype::f64, {layout.elements()});
@@ -260,7 +267,7 @@ TEST_CASE("gates of a prior and of a scale follow q, k and v, and their constant
     CHECK(p->decays() == (p->group != ParameterGroup::scale));  // by default
     next += p->size;
   }
-  CHECK(layout.find(a + "q_proj.bias")->offset >= next + 4 * 24);
+  CHECK(layout.find(a + "o_proj.weight")->offset >= next + 4 * 24);
   for (const char* name : {"prior.bias", "scale.beta_bias", "scale.gamma_bias"}) {
     INFO(name);
     const Parameter* p = layout.find(a + name);

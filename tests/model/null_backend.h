@@ -13,7 +13,7 @@ class NullBackend : public HostBackend {
   void zero(Tensor) override {}
   void add(Tensor, Tensor) override {}
   void convert(Tensor, Tensor) override {}
-  void squared_norm(Tensor, Tensor) override {}
+  void squares(Tensor, Tensor) override {}
   void embedding_forward(Tensor, Tensor, Tensor, double, Tensor, Tensor) override {}
   void embedding_backward(Tensor, double, Tensor, Tensor, Tensor, Tensor) override {}
   void norm_forward(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormKind,

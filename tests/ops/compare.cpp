@@ -170,8 +170,10 @@ Memory Machine::unwritten(Role role, const std::vector<int64_t>& shape) const {
 }
 
 double Machine::squared_norm(const Tensor& x) {
-  const Memory result(Dtype::f64, {1}, std::nan(""), *device_.source);
-  backend().squared_norm(result.tensor(), x);
+  const Memory squares(Dtype::f64, {squares_blocks(x.size())}, std::nan(""), *device_.source);
+  const Memory result(Dtype::f64, {1}, 0, *device_.source);
+  backend().squares(squares.tensor(), x);
+  backend().sum(result.tensor(), squares.tensor());
   double found = 0;
   backend().download(&found, result.tensor());
   return found;

@@ -104,7 +104,7 @@ class Machine {
   /// Memory that an operation overwrites. Filled with NaN, to detect elements that it forgets.
   Memory unwritten(Role role, const std::vector<int64_t>& shape) const;
 
-  /// The result of the operation with this name.
+  /// By the operations `squares` and `sum`.
   double squared_norm(const Tensor& x);
 
  private:

@@ -1,4 +1,4 @@
-// zero, add, convert, squared_norm.
+// zero, add, convert, squares.
 
 #include <bit>
 #include <cmath>
@@ -140,7 +140,7 @@ TEST_CASE("the squared norm of 1, 2, ..., n is n (n + 1) (2 n + 1) / 6 exactly")
 }
 
 TEST_CASE("the squared norm of a billion bytes counts its first and last elements once") {
-  // Past 2^28 elements, the partial sums need a second pass. Untouched pages take no memory.
+  // Untouched pages take no memory.
   constexpr int64_t n = (int64_t{1} << 28) + 20000;
   Machine m(Dtype::f32);
   Arena arena;

@@ -60,7 +60,7 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
       for (const StepResult& r : trainer.finish_steps(*alone)) run.steps.push_back(r);
     }
     g_slow_reads = 0;
-    const Tensor& m = trainer.master_weights();
+    const Tensor& m = trainer.state().place(StateTensor::master_weights);
     run.master_weights.assign(m.ptr<float>(), m.ptr<float>() + m.size());
     return run;
   };

@@ -143,24 +143,48 @@ TEST_CASE("lanes give the same bits on every number of processes") {
     const std::string straight = train_to_end(w, c, of_lanes + "1", 1, 1);
     for (int n : counts) {
       INFO(lanes << " lanes, " << n << " processes");
+      c["train"]["shard_optimizer"] = n % 3 != 0;
       CHECK(train_to_end(w, c, of_lanes + std::to_string(n), 1, n) == straight);
       CHECK(read_metrics(w.path(of_lanes + std::to_string(n))).back()["loss"] ==
             read_metrics(w.path(of_lanes + "1")).back()["loss"]);
     }
   }
-  // Sums after the whole backward pass, and in between the number of processes changes.
-  c["train"]["lanes"] = 6;
-  for (const auto& [end, n] : std::initializer_list<std::pair<int, int>>{{3, 6}, {5, 4}, {8, 3}}) {
-    c["train"]["stop_at"] = end;
-    c["train"]["overlap"] = n == 4;
-    c["out_dir"] = w.path("changing");
-    const auto command = bamtrain_command(write_config(w, "changing.json", c));
-    const Outcome o = run(mpirun_command(n, command), threads(1));
-    INFO(o.output);
-    REQUIRE(o.code == 0);
+}
+
+/// The number of processes changes in between, what each keeps, and when gradients are summed.
+TEST_CASE("a run goes on with the same bits on other processes, which divide its state or not") {
+  if (!have_mpi()) {
+    WARN("built without MPI");
+    return;
   }
-  CHECK(digest(w.path("changing/checkpoint-00000008")) ==
-        digest(w.path("6-1/checkpoint-00000008")));
+  struct Part {
+    int end, processes;
+    bool divided, overlap;
+  };
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["tokens_per_step"] = 768;
+  c["train"]["lanes"] = 6;
+  c["optimizer"]["clip"] = 0.1;
+  for (const std::string& name : precisions()) {
+    INFO(name);
+    c["train"]["precision"] = name;
+    const std::string straight = train_to_end(w, c, name + "-1", 1, 1);
+    nlohmann::json parts = c;
+    parts["out_dir"] = w.path(name);
+    for (const auto& [end, n, divided, overlap] :
+         {Part{2, 6, true, false}, Part{3, 4, false, true}, Part{5, 3, true, true},
+          Part{7, 2, true, false}, Part{8, 2, false, false}}) {
+      parts["train"]["stop_at"] = end;
+      parts["train"]["shard_optimizer"] = divided;
+      parts["train"]["overlap"] = overlap;
+      const auto command = bamtrain_command(write_config(w, "parts.json", parts));
+      const Outcome o = run(mpirun_command(n, command), threads(1));
+      INFO(o.output);
+      REQUIRE(o.code == 0);
+    }
+    CHECK(digest(w.path(name + "/checkpoint-00000008")) == straight);
+  }
 }
 
 TEST_CASE("random positions are the same by every way") {

@@ -46,7 +46,7 @@ struct Fixture {
     Optimizer optimizer(o, layout, *backend);
     arena.add("masters", &master_weights, Dtype::f64, {layout.elements()});
     arena.add("gradients", &gradients, Dtype::f64, {layout.elements()});
-    optimizer.plan(arena);
+    optimizer.plan(arena, {{{0, layout.elements()}}}, layout.elements());
     arena.commit();
     for (int64_t i = 0; i < master_weights.size(); ++i) master_weights.ptr<double>()[i] = 1;
     for (int64_t i = 0; i < gradients.size(); ++i) gradients.ptr<double>()[i] = gradient;

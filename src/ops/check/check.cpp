@@ -57,8 +57,8 @@ class CheckBackend final : public Backend {
   void sum(Tensor total, Tensor x) override {
     compare("sum", &Backend::sum, updated("total", total), read(x));
   }
-  void squared_norm(Tensor result, Tensor x) override {
-    compare("squared_norm", &Backend::squared_norm, written("result", result), read(x));
+  void squares(Tensor squares, Tensor x) override {
+    compare("squares", &Backend::squares, written("squares", squares), read(x));
   }
 
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,

@@ -94,7 +94,6 @@ class CpuBackend final : public HostBackend {
     HostBackend::plan(arena, w);
     attention_.plan(arena, w);
     norm_.plan(arena, w);
-    arena.add("scratch.squares", &squares_, Dtype::f64, {kMaxSquares});
   }
 
   // --- memory
@@ -134,16 +133,13 @@ class CpuBackend final : public HostBackend {
     });
   }
 
-  void squared_norm(Tensor result, Tensor x) override {
-    const int64_t n = x.size(), pieces = ceil_div(n, kGrain);
-    const float* p = x.ptr<float>();
-    double* sums = squares_.ptr<double>();
-    double total = 0;
-    // In rounds of kMaxSquares pieces, since the scratch has a fixed size and tensors do not.
-    for (int64_t first = 0; first < pieces; first += kMaxSquares) {
-      const int64_t round = std::min(kMaxSquares, pieces - first);
-      parallel_for(round, [&](int64_t piece) {
-        const int64_t begin = (first + piece) * kGrain, end = std::min(n, begin + kGrain);
+  void squares(Tensor squares, Tensor x) override {
+    const int64_t n = x.size();
+    const float* const p = x.ptr<float>();
+    double* const sums = squares.ptr<double>();
+    parallel_ranges(squares.size(), kGrain / kSquaresBlock, [&](int64_t first, int64_t last) {
+      for (int64_t block = first; block < last; ++block) {
+        const int64_t begin = block * kSquaresBlock, end = std::min(n, begin + kSquaresBlock);
         double lanes[8] = {};
         int64_t i = begin;
         for (; i + 8 <= end; i += 8) {
@@ -154,12 +150,10 @@ class CpuBackend final : public HostBackend {
         for (; i < end; ++i) {
           lanes[(i - begin) % 8] += static_cast<double>(p[i]) * static_cast<double>(p[i]);
         }
-        sums[piece] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+        sums[block] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
                       ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-      });
-      for (int64_t piece = 0; piece < round; ++piece) total += sums[piece];
-    }
-    *result.ptr<double>() = total;
+      }
+    });
   }
 
   // --- embedding
@@ -452,14 +446,12 @@ class CpuBackend final : public HostBackend {
     for_vectors(size, [=](int64_t i, auto n) { store(dst + i, load(src + i, n), n); });
   }
 
-  static constexpr int64_t kSegment = 1024;        // logits per fp32 partial sum
-  static constexpr int64_t kColumns = 64;          // columns per piece of a column sum
-  static constexpr int64_t kMaxSquares = 1 << 14;  // pieces of a squared norm per round
+  static constexpr int64_t kSegment = 1024;  // logits per fp32 partial sum
+  static constexpr int64_t kColumns = 64;    // columns per piece of a column sum
 
   Matmul matmul_;
   AttentionScratch attention_;
   NormScratch norm_;
-  Tensor squares_;  // (kMaxSquares) f64
 };
 
 }  // namespace

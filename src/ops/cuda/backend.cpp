@@ -166,12 +166,15 @@ class CudaBackend final : public Backend {
     check(kernels::copy_rows(strided(dst), strided(src), stream()), "copy");
   }
   void sum(Tensor total, Tensor x) override {
-    check(kernels::sum_losses(total.ptr<double>(), f32(x), x.size(), stream()), "sum");
+    if (x.dtype == Dtype::f64) {
+      check(kernels::sum(total.ptr<double>(), x.ptr<double>(), x.size(), stream()), "sum");
+    } else {
+      check(kernels::sum(total.ptr<double>(), f32(x), x.size(), stream()), "sum");
+    }
   }
-  void squared_norm(Tensor result, Tensor x) override {
-    check(kernels::squared_norm(result.ptr<double>(), squares_.ptr<double>(), f32(x), x.size(),
-                                stream()),
-          "squared_norm");
+  void squares(Tensor squares, Tensor x) override {
+    require(squares.size() == squares_blocks(x.size()), "a number for each block");
+    check(kernels::squares(squares.ptr<double>(), f32(x), x.size(), stream()), "squares");
   }
 
   // --- embedding
@@ -498,7 +501,6 @@ class CudaBackend final : public Backend {
   cuda::LastQueries last_queries_;
   bool general_ = false;      // AttentionForm::general, of any layer
   Tensor scratch_;            // f32, for one operation
-  Tensor squares_;            // f64, for a squared norm
   Tensor mechanism_scratch_;  // f64
   // f32: kernels::ContentScratch, if a layer's bias reads queries and keys, or heads are mixed.
   Tensor content_logits_, content_sums_;
@@ -581,7 +583,6 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   }
   last_queries_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
-  arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});
 }
 
 }  // namespace

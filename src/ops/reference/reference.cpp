@@ -63,10 +63,15 @@ class ReferenceBackend final : public ReferenceAttention {
     *f64(total) = static_cast<double>(sum);
   }
 
-  void squared_norm(Tensor result, Tensor x) override {
-    double sum = 0;
-    for (int64_t i = 0; i < x.size(); ++i) sum += f64(x)[i] * f64(x)[i];
-    *f64(result) = sum;
+  void squares(Tensor squares, Tensor x) override {
+    for (int64_t block = 0; block < squares.size(); ++block) {
+      long double sum = 0;
+      const int64_t end = std::min(x.size(), (block + 1) * kSquaresBlock);
+      for (int64_t i = block * kSquaresBlock; i < end; ++i) {
+        sum += static_cast<long double>(f64(x)[i]) * f64(x)[i];
+      }
+      f64(squares)[block] = static_cast<double>(sum);
+    }
   }
 
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
