@@ -38,9 +38,8 @@ MUTANTS = {
     # --- the step
     "moments_stay_on_the_first_process": Mutant(
         "run/host_state.cpp",
-        "  for (const StateTensor t : kStateTensors) bamtrain::scatter(t, of(t), comm, trainer_);\n",
-        "  for (const StateTensor t : {StateTensor::master_weights, StateTensor::first_moments}) {\n"
-        "    bamtrain::scatter(t, of(t), comm, trainer_);\n  }\n",
+        "  for (size_t i = 0; i < kStateTensors.size(); ++i) {\n    bamtrain::scatter(",
+        "  for (size_t i = 0; i < 2; ++i) {\n    bamtrain::scatter(",
         "run", "parameters and both moments of a checkpoint reach every process"),
     "positions_of_a_lanes_first_micro_batch": Mutant(
         "train/trainer.cpp", "{numbers, step, counts.longest}",

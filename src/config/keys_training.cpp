@@ -107,9 +107,8 @@ std::vector<Key> training_keys() {
                     "computed, with bitwise identical results; reduction tree only",
                     boolean_value(), FIELD(train.overlap))),
       resumable(key("train.shard_optimizer",
-                    "each process keeps and updates a part of the optimizer's state and of the "
-                    "master weights (ZeRO-1), with bitwise identical results; null: if there are "
-                    "several processes",
+                    "divide the optimizer's state and master weights among the processes (ZeRO-1), "
+                    "with bitwise identical results; null: where there are several",
                     or_null(boolean_value()), FIELD(train.shard_optimizer))),
       choice<Precision>("train.precision",
                         "precision of activations and matrix products. Master weights and sums "

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "core/arena.h"
+#include "core/checked.h"
 #include "core/kinds.h"
 #include "core/peer_link.h"
 #include "core/tensor.h"
@@ -33,7 +34,7 @@ struct OptimizerHyperparameters {
 };
 
 constexpr int64_t kSquaresBlock = 4096;
-constexpr int64_t squares_blocks(int64_t n) { return (n + kSquaresBlock - 1) / kSquaresBlock; }
+inline int64_t squares_blocks(int64_t n) { return ceil_div(n, kSquaresBlock); }
 
 class Backend {
  public:

@@ -140,6 +140,11 @@ std::optional<Error> error_of(ExitCode code, const std::function<void()>& f) {
   return std::nullopt;
 }
 
+void print_mebibytes(const char* what, int64_t bytes) {
+  if (bytes == 0) return;
+  fmt::print("  {:<28} {:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1 << 20));
+}
+
 /// The most that a process sends in a step.
 void print_messages(const Trainer& trainer, Dtype A, int processes) {
   const GroupReduction& r = trainer.reduction();
@@ -159,15 +164,7 @@ void print_messages(const Trainer& trainer, Dtype A, int processes) {
   fmt::print("  {:<28} {:>10.1f} MiB by a process, {}\n", "gradients sent",
              static_cast<double>(gradients) / (1 << 20),
              r.halves() ? "by recursive halving" : "at most, directly to the others");
-  if (weights > 0) {
-    fmt::print("  {:<28} {:>10.1f} MiB\n", "weights sent",
-               static_cast<double>(weights) / (1 << 20));
-  }
-}
-
-void print_mebibytes(const char* what, int64_t bytes) {
-  if (bytes == 0) return;
-  fmt::print("  {:<28} {:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1 << 20));
+  print_mebibytes("weights sent", weights);
 }
 
 }  // namespace

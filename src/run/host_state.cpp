@@ -1,22 +1,21 @@
 #include "run/host_state.h"
 
-#include <cstring>
-
 #include "dist/collective.h"
 #include "ops/host_copy.h"
 #include "record/run_files.h"
 
 namespace bamtrain {
 
+HostTensor::HostTensor(const Trainer& trainer, StateTensor t) : tensor_(trainer.state().place(t)) {
+  if (trainer.state().is_whole(t) && trainer.backend().memory().on_host()) return;
+  memory_.resize(static_cast<size_t>(tensor_.bytes()));
+  tensor_.data = memory_.data();
+}
+
 HostState::HostState(Trainer& trainer, const Communicator& comm) : trainer_(trainer) {
   if (comm.rank() != 0) return;
-  for (const StateTensor t : kStateTensors) {
-    const auto i = static_cast<size_t>(t);
-    tensors_[i] = trainer.state().place(t);
-    if (trainer.state().is_whole(t) && trainer.backend().memory().on_host()) continue;
-    memory_[i].resize(static_cast<size_t>(tensors_[i].bytes()));
-    tensors_[i].data = memory_[i].data();
-  }
+  tensors_.reserve(kStateTensors.size());
+  for (const StateTensor t : kStateTensors) tensors_.emplace_back(trainer, t);
 }
 
 void HostState::gather(Communicator& comm) {
@@ -29,7 +28,9 @@ void HostState::gather(Communicator& comm) {
 }
 
 void HostState::scatter(Communicator& comm) {
-  for (const StateTensor t : kStateTensors) bamtrain::scatter(t, of(t), comm, trainer_);
+  for (size_t i = 0; i < kStateTensors.size(); ++i) {
+    bamtrain::scatter(kStateTensors[i], comm.rank() == 0 ? &tensors_[i] : nullptr, comm, trainer_);
+  }
 }
 
 std::vector<NamedTensor> HostState::model() const {
@@ -41,13 +42,17 @@ std::vector<NamedTensor> HostState::optimizer() const {
                            of(StateTensor::second_moments));
 }
 
-void scatter(StateTensor t, const Tensor& from_first, Communicator& comm, Trainer& trainer) {
-  HostCopy whole(trainer.backend(), trainer.state().place(t), HostCopy::Contents::undefined);
-  if (comm.rank() == 0 && from_first.data != whole.tensor().data) {
-    std::memcpy(whole.tensor().data, from_first.data, static_cast<size_t>(from_first.bytes()));
+void scatter(StateTensor t, const HostTensor* on_first, Communicator& comm, Trainer& trainer) {
+  const Tensor& place = trainer.state().place(t);
+  if (on_first != nullptr) {
+    const Tensor& whole = on_first->tensor();
+    if (comm.size() > 1) comm.broadcast(whole.data, whole.bytes(), 0);
+    if (whole.data != place.data) trainer.backend().upload(place, whole.data);
+  } else {
+    HostCopy whole(trainer.backend(), place, HostCopy::Contents::undefined);
+    comm.broadcast(whole.tensor().data, whole.tensor().bytes(), 0);
+    whole.upload();
   }
-  if (comm.size() > 1) comm.broadcast(whole.tensor().data, whole.tensor().bytes(), 0);
-  whole.upload();
   trainer.state().take(t);
 }
 

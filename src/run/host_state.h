@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "dist/communicator.h"
@@ -8,8 +7,19 @@
 
 namespace bamtrain {
 
-/// Master weights and optimizer state of all processes in the host memory of rank 0: the trainer's
-/// own memory where that is in host memory and has all of a tensor.
+/// All of a tensor (elements) P in host memory: the trainer's own where that is in host memory and
+/// has all of it. Other memory is 0 at first.
+class HostTensor {
+ public:
+  HostTensor(const Trainer& trainer, StateTensor t);
+  const Tensor& tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+  std::vector<char> memory_;
+};
+
+/// Master weights and optimizer state of all processes in the host memory of rank 0.
 class HostState {
  public:
   HostState(Trainer& trainer, const Communicator& comm);
@@ -20,18 +30,16 @@ class HostState {
   void scatter(Communicator& comm);
 
   /// (elements) P. REQUIRES: rank 0.
-  const Tensor& of(StateTensor t) const { return tensors_[static_cast<size_t>(t)]; }
+  const Tensor& of(StateTensor t) const { return tensors_[static_cast<size_t>(t)].tensor(); }
   std::vector<NamedTensor> model() const;
   std::vector<NamedTensor> optimizer() const;
 
  private:
   Trainer& trainer_;
-  std::array<Tensor, kStateTensors.size()> tensors_;
-  std::array<std::vector<char>, kStateTensors.size()> memory_;  // of those that it has copies of
+  std::vector<HostTensor> tensors_;  // in the order of kStateTensors; on rank 0
 };
 
-/// Gives all trainers the tensor (elements) P in host memory of rank 0, which others need not have.
-/// Collective.
-void scatter(StateTensor t, const Tensor& from_first, Communicator& comm, Trainer& trainer);
+/// Gives all trainers the tensor of rank 0; null on the others. Collective.
+void scatter(StateTensor t, const HostTensor* on_first, Communicator& comm, Trainer& trainer);
 
 }  // namespace bamtrain

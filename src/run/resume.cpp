@@ -350,16 +350,14 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
 }
 
 void read_master_weights(const std::string& folder, Communicator& comm, Trainer& trainer) {
-  std::vector<char> memory;
-  Tensor whole = trainer.state().place(StateTensor::master_weights);
+  std::optional<HostTensor> whole;
   run_on_rank_zero(comm, [&] {
-    memory.resize(static_cast<size_t>(whole.bytes()));
-    whole.data = memory.data();
+    whole.emplace(trainer, StateTensor::master_weights);
     const Checkpoint checkpoint = open_checkpoint(folder);
     read_tensors(SafetensorsFile::open(checkpoint.model_file()),
-                 model_tensors(trainer.layout(), whole));
+                 model_tensors(trainer.layout(), whole->tensor()));
   });
-  scatter(StateTensor::master_weights, whole, comm, trainer);
+  scatter(StateTensor::master_weights, whole ? &*whole : nullptr, comm, trainer);
 }
 
 }  // namespace bamtrain

@@ -139,11 +139,10 @@ bool TaskMeasures::due(int64_t step) const {
 }
 
 ordered_json TaskMeasures::measure(
-    Trainer& trainer, Backend& beside, Communicator& comm, int64_t step,
+    const Tensor& master_weights, Backend& beside, Communicator& comm, int64_t step,
     const std::function<TaskProgress(const std::string&)>& progress_of) const {
   ordered_json out = ordered_json::object();
-  const ScoredModel model =
-      this->model(beside, trainer.state().assemble(StateTensor::master_weights));
+  const ScoredModel model = this->model(beside, master_weights);
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (!is_due(config_.eval.tasks[i], config_, step)) continue;
     for (const Part& part : parts_of_entry(i)) {

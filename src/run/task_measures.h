@@ -26,12 +26,13 @@ class TaskMeasures {
   /// Whether an entry is due after `step` steps.
   bool due(int64_t step) const;
 
-  /// Measures the entries that are due, on sequences drawn for this: {"copy@64": as score_task,
+  /// Measures the entries that are due, with all master weights (elements) P, on sequences drawn
+  /// for this: {"copy@64": as score_task,
   /// ...}. `beside` is a backend on the trainer's device other than the trainer's own.
   /// `progress_of` makes the callback of a result that begins. Collective; the result is the same
   /// on all processes.
   nlohmann::ordered_json measure(
-      Trainer& trainer, Backend& beside, Communicator& comm, int64_t step,
+      const Tensor& master_weights, Backend& beside, Communicator& comm, int64_t step,
       const std::function<TaskProgress(const std::string& result)>& progress_of) const;
 
   /// Measures all entries with the checkpoint in `folder`, which rank 0 reads. Skips what `results`

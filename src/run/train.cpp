@@ -400,12 +400,17 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         if (on_host && !last) progress.take_peak_matmul(measure());
       }
     }
+    Tensor weights;  // all of them, where they are looked at
+    const bool learned = evaluate || (due && c.log.tensorboard);
+    if (of_tasks || learned || sample) {
+      weights = trainer.state().assemble(StateTensor::master_weights);
+    }
     if (of_tasks) {
       const InPhase evaluating(comm.watchdog(), phases::kEvaluating, done);
       std::unique_ptr<Backend> beside;
       run_on_all_ranks(comm, [&] { beside = run.beside(); });
       line["tasks"] =
-          run.tasks->measure(trainer, *beside, comm, done, [&](const std::string& task) {
+          run.tasks->measure(weights, *beside, comm, done, [&](const std::string& task) {
             return progress.evaluation(fmt::format("step {} {}", done, task));
           });
       tell_tasks(line["tasks"], done, progress);
@@ -413,9 +418,6 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (const auto value = metric_of(line, c.checkpoint.best_metric)) {
       save_now |= saves.is_best(comm, done, *value, validation_of(line));
     }
-    Tensor weights;  // all of them, where they are looked at
-    const bool learned = evaluate || (due && c.log.tensorboard);
-    if (learned || sample) weights = trainer.state().assemble(StateTensor::master_weights);
     std::vector<Learned> parameters;
     if (learned) parameters = mechanism_parameters(trainer, weights);
     if (evaluate) line["parameters"] = parameters_json(parameters);

@@ -36,10 +36,9 @@ void TrainingState::refresh() {
   rounded_ = true;
   if (is_whole(StateTensor::master_weights)) return network_.refresh();
   for (const OwnedRange& own : ownership_->owned()) {
-    const int64_t n = own.elements.size();
-    if (n == 0) continue;
+    if (own.elements.size() == 0) continue;
     backend_.convert(own.elements.of(network_.rounded_weights()),
-                     master_weights_.slice(0, own.master_weights, n));
+                     part_of(StateTensor::master_weights, own));
   }
   spread();
   network_.refresh_mechanisms();
@@ -97,9 +96,8 @@ const Tensor& TrainingState::assemble(StateTensor t) {
   parts_.clear();
   for (size_t s = 0; s < ownership_->segments().size(); ++s) {
     const OwnedRange& range = ownership_->owned()[s];
-    const int64_t n = range.elements.size();
-    if (n > 0) {
-      backend_.copy(range.elements.of(gradients_), own(t).slice(0, place_of(t, range), n));
+    if (range.elements.size() > 0) {
+      backend_.copy(range.elements.of(gradients_), part_of(t, range));
     }
     parts_.push_back(ownership_->segments()[s].of(gradients_));
   }
@@ -112,9 +110,8 @@ void TrainingState::take(StateTensor t) {
   if (t == StateTensor::master_weights) rounded_ = false;
   if (is_whole(t)) return;
   for (const OwnedRange& range : ownership_->owned()) {
-    const int64_t n = range.elements.size();
-    if (n == 0) continue;
-    backend_.copy(own(t).slice(0, place_of(t, range), n), range.elements.of(gradients_));
+    if (range.elements.size() == 0) continue;
+    backend_.copy(part_of(t, range), range.elements.of(gradients_));
   }
 }
 

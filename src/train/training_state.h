@@ -66,8 +66,10 @@ class TrainingState {
 
  private:
   const Tensor& own(StateTensor t) const;
-  int64_t place_of(StateTensor t, const OwnedRange& range) const {
-    return t == StateTensor::master_weights ? range.master_weights : range.moments;
+  /// Where this process has the elements of the range.
+  Tensor part_of(StateTensor t, const OwnedRange& range) const {
+    return own(t).slice(0, t == StateTensor::master_weights ? range.master_weights : range.moments,
+                        range.elements.size());
   }
   void gather(std::span<const Tensor> tensors, int64_t per = 1);
   /// Sends the updated weights to all others: those that products read rounded, if the network has

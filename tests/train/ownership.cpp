@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kGroups = 24;
 constexpr int64_t kBlock = 4096;
 
-/// Calls f(ownership, layout) for each of the processes.
+/// Calls f(ownership) for each of the processes.
 template <class F>
 void for_ranks(const Network& network, int processes, Ownership::MasterWeights weights, F&& f) {
   for (int rank = 0; rank < processes; ++rank) {

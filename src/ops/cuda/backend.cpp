@@ -173,6 +173,7 @@ class CudaBackend final : public Backend {
     }
   }
   void squares(Tensor squares, Tensor x) override {
+    static_assert(kSquaresBlock == kernels::kSquaresTile);
     require(squares.size() == squares_blocks(x.size()), "a number for each block");
     check(kernels::squares(squares.ptr<double>(), f32(x), x.size(), stream()), "squares");
   }
