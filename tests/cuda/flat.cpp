@@ -64,7 +64,7 @@ TEST_CASE("sums and squares on CUDA agree with the reference") {
     INFO("n " << n);
     Operation op;
     op.inputs = {{"x", random_values(P, {n}, "x")}};
-    op.forward = [](Machine& m, const Arrays& in) {
+    op.forward = [n](Machine& m, const Arrays& in) {
       const Memory x = m.memory(in.at("x")), total = m.memory(constant_values(W, {1}, 3)),
                    squares = m.unwritten(W, {squares_blocks(n)});
       m.backend().sum(total.tensor(), x.tensor());
