@@ -34,11 +34,13 @@ struct PeerMessage {
 /// Messages between one process and the others, and additions, in memory that the link can access.
 /// Everything happens in call order, possibly after the calls return. On a GPU it is queued after
 /// the work that the process queued before, and beside what it queues later, up to join(). In host
-/// memory another thread may make the calls, if no other thread communicates meanwhile.
+/// memory it happens in the calls, and another thread may make them if no other one communicates
+/// meanwhile.
 class PeerLink {
  public:
   /// Batches of messages in flight at a time: one is transferred while another is added.
   static constexpr int kSlots = 2;
+  static constexpr int kMarks = 8;
 
   PeerLink() = default;
   PeerLink(const PeerLink&) = delete;
@@ -55,6 +57,9 @@ class PeerLink {
   virtual void add(const Tensor& into, const Tensor& from) = 0;
   /// Orders all later work of the process after the calls so far.
   virtual void join() = 0;
+  /// The same with the calls up to the last mark(n).
+  virtual void mark(int n) = 0;
+  virtual void join(int n) = 0;
   /// From now on finish() throws instead of waiting.
   virtual void give_up() {}
   /// Replaces data (n) f32 by its sum over all processes, using the library's own all-reduce.

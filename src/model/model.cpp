@@ -177,6 +177,10 @@ void Model::embedding_forward() {
 void Model::forward(double* attention_statistics) {
   embedding_forward();
   for (int64_t l = 0; l < config_.layers; ++l) forward_block(l, attention_statistics);
+  final_norm_forward();
+}
+
+void Model::final_norm_forward() {
   norm_forward(final_, norm_, stats_, stream_behind(config_.layers - 1), branch_, final_norm_);
   if (observer_) observer_->stream(config_.layers, rows(final_));
 }
@@ -225,34 +229,34 @@ void Model::load(const int32_t* tokens, const int32_t* targets, int64_t T,
   load_batch(tokens, targets, max_B_, T, document_start, positions, lengths);
 }
 
-int Model::backward_parts() const {
-  return 1 + static_cast<int>(std::min(config_.layers, kMostBlockParts));
+int Model::block_parts() const {
+  return static_cast<int>(std::min(config_.layers, kMostBlockParts));
 }
 
 FlatRange Model::blocks_of_part(int part) const {
-  const int64_t parts = backward_parts() - 1, from_first = parts - part, L = config_.layers;
-  return {L * from_first / parts, L * (from_first + 1) / parts};
+  const int64_t forward = std::min(part, parts() - 1 - part), L = config_.layers;
+  return {L * forward / block_parts(), L * (forward + 1) / block_parts()};
 }
 
 int Model::part_of(const Parameter& p) const {
-  if (&p == embedding_) return backward_parts() - 1;
-  if (&p == head_) return 0;
+  if (&p == embedding_) return 0;
+  if (&p == head_) return block_parts();
   std::optional<int64_t> layer;
   if (is_mechanism(p.group)) layer = p.layer;  // the first of those that share it
   for (int64_t l = 0; !layer && l < config_.layers; ++l) {
     if (p.name.starts_with(layer_prefix(l))) layer = l;
   }
   require(layer.has_value(), "a matrix of a block");
-  int part = 1;
-  while (*layer < blocks_of_part(part).begin) ++part;
+  int part = 0;
+  while (*layer >= blocks_of_part(part).end) ++part;
   return part;
 }
 
-/// Those that are not matrices are few, and all leave with the last part. Gaps between parameters
-/// belong to what is before them.
-std::vector<FlatRange> Model::final_after(int part) const {
+/// Those that are not matrices are few, and all belong to part 0. Gaps between parameters belong to
+/// what is before them.
+std::vector<FlatRange> Model::ranges_of(int part) const {
   std::vector<FlatRange> ranges;
-  if (part + 1 == backward_parts()) ranges.push_back({0, layout_.exact_elements()});
+  if (part == 0) ranges.push_back({0, layout_.exact_elements()});
   int before = -1;  // the part of the matrix before
   for (const Parameter& p : layout_.all()) {
     if (!p.rounded) continue;
@@ -266,8 +270,14 @@ std::vector<FlatRange> Model::final_after(int part) const {
 
 void Model::forward_backward_part(int part, double scale, const Tensor& gradients,
                                   const Tensor& loss) {
-  if (part == 0) {
-    forward();
+  if (part < block_parts()) {
+    const auto [first, end] = blocks_of_part(part);
+    if (first == 0) embedding_forward();
+    for (int64_t l = first; l < end; ++l) forward_block(l, nullptr);
+    return;
+  }
+  if (part == block_parts()) {
+    final_norm_forward();
     head(rows(norm_), scale, &gradients);
     backend_.sum(loss, rows(losses_));
     backend_.zero(rows(dstream_));

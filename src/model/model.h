@@ -86,11 +86,11 @@ class Model final : public Network {
   void load(const int32_t* tokens, const int32_t* targets, int64_t T,
             std::optional<int64_t> document_start, const int32_t* positions = nullptr,
             const int32_t* lengths = nullptr) override;
-  /// The head, some blocks at a time, and with the first of them the embedding.
-  int backward_parts() const override;
+  /// Some blocks at a time, with the first of them the embedding; then the head; then back.
+  int parts() const override { return 2 * block_parts() + 1; }
   void forward_backward_part(int part, double scale, const Tensor& gradients,
                              const Tensor& loss) override;
-  std::vector<FlatRange> final_after(int part) const override;
+  std::vector<FlatRange> ranges_of(int part) const override;
   void check_length(int64_t T) const override;
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
@@ -146,9 +146,10 @@ class Model final : public Network {
   void contract(int64_t l);
   void recompute_block(int64_t l);
   void backward_block(int64_t l, const Tensor& gradients);
-  /// Blocks of a part after the first: [begin, end).
+  int block_parts() const;
+  /// Blocks that a part, not the head's, goes through: [begin, end).
   FlatRange blocks_of_part(int part) const;
-  /// The last part that adds to the gradient of a matrix (Parameter::rounded).
+  /// The first part that reads a matrix (Parameter::rounded).
   int part_of(const Parameter& p) const;
   BlockParameters find_block(int64_t l) const;
   NormParameters find_norm(const std::string& name) const;
@@ -170,6 +171,7 @@ class Model final : public Network {
                        const Tensor& product, const Tensor& stats, const Tensor& gradients);
 
   void embedding_forward();
+  void final_norm_forward();
   void embedding_backward(const Tensor& gradients);
   /// Computes the first R losses from rows (R, C) of the final norm's output, chunk by chunk. With
   /// gradients also dnorm and the gradient of the head's weight. likeliest: also writes likeliest_,

@@ -26,9 +26,9 @@ inline constexpr int kWholePass = -1;
 /// sequence.
 int64_t evaluation_batch(int64_t length);
 
-/// The key of Backend::run_captured for sequences of T tokens with gradients in `memory`, for all
+/// The key of Backend::run_captured for sequences of T tokens, gradients in this buffer, and all
 /// or one part of the backward pass.
-int64_t graph_key(const void* memory, int64_t T, int part = kWholePass);
+int64_t graph_key(int64_t buffer, int64_t T, int part = kWholePass);
 
 class Network {
  public:
@@ -71,18 +71,21 @@ class Network {
   /// (flat, P), and the unscaled sum to `loss` (1) f64. Calls only the backend, with the same
   /// operations for every microbatch of T tokens: Backend::run_captured may capture them.
   void forward_backward(double scale, const Tensor& gradients, const Tensor& loss) {
-    for (int part = 0; part < backward_parts(); ++part) {
+    for (int part = 0; part < parts(); ++part) {
       forward_backward_part(part, scale, gradients, loss);
     }
   }
-  /// The same in parts, one after another, for a caller that uses gradients while others are still
-  /// computed. Each may be captured.
-  virtual int backward_parts() const { return 1; }
+  /// The same in parts, one after another, for a caller that exchanges weights and gradients while
+  /// others are computed with. Each may be captured. Their number is odd: part parts() - 1 - p goes
+  /// back where part p went forward, and the one in the middle does both.
+  virtual int parts() const { return 1; }
   virtual void forward_backward_part(int part, double scale, const Tensor& gradients,
                                      const Tensor& loss) = 0;
-  /// Ranges of `gradients` that no part after this one changes. Those of all parts are the whole
-  /// buffer, and none has both exact and rounded parameters (ParameterLayout).
-  virtual std::vector<FlatRange> final_after(int part) const {
+  /// Ranges of the flat buffer whose weights no part before this one reads, and whose gradients no
+  /// part after parts() - 1 - part changes. Exact parameters (ParameterLayout) are of part 0, and
+  /// refresh_mechanisms() reads no others. The ranges of all parts are the whole buffer, and none
+  /// has both exact and rounded parameters. REQUIRES: 0 <= part <= parts() / 2.
+  virtual std::vector<FlatRange> ranges_of(int part) const {
     require(part == 0, "the one part");
     const ParameterLayout& all = parameters();
     return {{0, all.exact_elements()}, {all.exact_elements(), all.elements()}};

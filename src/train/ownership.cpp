@@ -8,8 +8,8 @@ Ownership::Ownership(const Network& model, const GroupReduction& reduction, bool
                      MasterWeights kept)
     : divided_(divided), keeps_all_(!divided || kept == MasterWeights::all) {
   const int64_t all = model.parameters().elements(), exact = model.parameters().exact_elements();
-  for (int part = 0; part < model.backward_parts(); ++part) {
-    of_parts_.push_back(model.final_after(part));
+  for (int part = 0; part <= model.parts() / 2; ++part) {
+    of_parts_.push_back(model.ranges_of(part));
     segments_.insert(segments_.end(), of_parts_.back().begin(), of_parts_.back().end());
   }
   std::sort(segments_.begin(), segments_.end(),

@@ -23,10 +23,8 @@ class Ownership {
 
   bool divided() const { return divided_; }
   bool has_all_master_weights() const { return keeps_all_; }
-  /// The ranges of a part of the backward pass (Network::final_after).
-  const std::vector<FlatRange>& final_after(int part) const {
-    return of_parts_[static_cast<size_t>(part)];
-  }
+  /// Network::ranges_of, of its first parts() / 2 + 1 parts.
+  const std::vector<std::vector<FlatRange>>& ranges_of_parts() const { return of_parts_; }
   /// Those of all parts, in memory order, and what the process updates of each.
   const std::vector<FlatRange>& segments() const { return segments_; }
   const std::vector<OwnedRange>& owned() const { return owned_; }

@@ -155,10 +155,10 @@ void Trainer::connect(Communicator& comm) {
   const Wait wait(watchdog_, "a connection between the GPUs");
   if (processes_ > 1) {
     link_ = backend_.connect(peers_of(comm, reduction_.partners()));
-    exchange_.emplace(
-        reduction_, link(comm),
-        std::span(gradients_).first(static_cast<size_t>(reduction_.own_sums())), messages_,
-        GradientExchange::Mode{link_ == nullptr, overlaps(), !state_.ownership().divided()});
+    exchange_.emplace(reduction_, link(comm),
+                      std::span(gradients_).first(static_cast<size_t>(reduction_.own_sums())),
+                      messages_,
+                      Exchange::Mode{link_ == nullptr, overlaps(), !state_.ownership().divided()});
     state_.connect(&link(comm));
   }
   connected_ = true;
@@ -228,25 +228,28 @@ void Trainer::forward_backward(const Tensor& gradients, const Tensor& loss) {
 }
 
 /// Accumulates the microbatches of one group in index order, then makes the additions that follow
-/// it. Of the last group, gradients that are final are on their way while others are computed.
+/// it. In the process's first microbatch, weights arrive while others are computed with; in its
+/// last, gradients that are final leave while others are computed.
 void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, size_t group) {
   const auto B = static_cast<size_t>(config_.train.micro_batch);
   const size_t last = buffers_[group].buffer;
   const Tensor &gradients = gradients_[last], loss = loss_sum(last);
-  const bool in_parts = overlaps() && group + 1 == buffers_.size();
+  const bool sends = overlaps() && group + 1 == buffers_.size();
   backend_.zero(gradients);
   backend_.zero(loss);
   const auto work = [&] { forward_backward(gradients, loss); };
   for (size_t begin = 0; begin < numbers.size(); begin += B) {
     const int64_t T = load(numbers.subspan(begin, B), step);
-    if (in_parts && begin + B == numbers.size()) {
-      backward_in_parts(group, T);
+    const bool last = sends && begin + B == numbers.size();
+    if (receives_ || last) {
+      pass_in_parts(group, T, last);
     } else {
       const Wait wait = for_devices(in_flight_ + 1);
-      backend_.run_captured(graph_key(gradients.data, T), std::ref(work));  // allocates nothing
+      backend_.run_captured(graph_key(static_cast<int64_t>(last), T),
+                            std::ref(work));  // allocates nothing
     }
   }
-  if (!in_parts) add_buffers(group, {0, layout().elements()});
+  if (!sends) add_buffers(group, {0, layout().elements()});
   for (size_t n = 0; n < static_cast<size_t>(buffers_[group].additions); ++n) {
     backend_.add(loss_sum(last - n - 1), loss_sum(last - n));
   }
@@ -259,27 +262,35 @@ void Trainer::add_buffers(size_t group, FlatRange elements) {
   }
 }
 
-/// The loaded microbatch, the last of the process.
-void Trainer::backward_in_parts(size_t group, int64_t T) {
-  const size_t last = buffers_[group].buffer;
+/// The loaded microbatch, the first or the last of the process.
+void Trainer::pass_in_parts(size_t group, int64_t T, bool last) {
+  const size_t buffer = buffers_[group].buffer;
+  const auto& ranges = state_.ownership().ranges_of_parts();
   int part = 0;
   const auto work = [&] {
-    model_->forward_backward_part(part, loss_scale(), gradients_[last], loss_sum(last));
+    model_->forward_backward_part(part, loss_scale(), gradients_[buffer], loss_sum(buffer));
   };
-  for (; part < model_->backward_parts(); ++part) {
+  for (const int parts = model_->parts(); part < parts; ++part) {
     const Wait wait = for_devices(in_flight_ + 1);
-    backend_.run_captured(graph_key(gradients_[last].data, T, part), std::ref(work));
-    for (const FlatRange& range : state_.ownership().final_after(part)) {
+    if (receives_ && part <= parts / 2) state_.receive(*exchange_, part);
+    backend_.run_captured(graph_key(static_cast<int64_t>(buffer), T, part), std::ref(work));
+    if (!last || part < parts / 2) continue;
+    for (const FlatRange& range : ranges[static_cast<size_t>(parts - 1 - part)]) {
       add_buffers(group, range);
-      exchange_->start(range);
+      exchange_->reduce(range);
     }
   }
+  receives_ = false;
 }
 
 /// A step of several microbatches or processes.
 void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
   const auto per_group = static_cast<size_t>(sequences_per_group());
-  state_.refresh();
+  if (overlaps()) {
+    receives_ = state_.start_refresh(*exchange_);
+  } else {
+    state_.refresh();
+  }
   for (size_t l = 0; l < buffers_.size(); ++l) {
     accumulate_group(numbers.subspan(l * per_group, per_group), step, l);
   }
@@ -302,7 +313,7 @@ void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
     forward_backward(gradients_[0], loss_sum(0));
     state_.update(squared_norm());
   };
-  backend_.run_captured(graph_key(gradients_[0].data, T), std::ref(work));
+  backend_.run_captured(graph_key(0, T), std::ref(work));
 }
 
 /// REQUIRES: the targets of the step have been counted.
@@ -339,7 +350,7 @@ void Trainer::reduce(Communicator& comm) {
   const Wait wait = for_devices(in_flight_ + 1);
   if (config_.train.reduction == Reduction::tree) {
     if (!overlaps()) {
-      for (const FlatRange& segment : state_.ownership().segments()) exchange_->start(segment);
+      for (const FlatRange& segment : state_.ownership().segments()) exchange_->reduce(segment);
     }
     return exchange_->finish();
   }

@@ -13,7 +13,7 @@
 #include "dist/communicator.h"
 #include "model/network.h"
 #include "model/random_positions.h"
-#include "train/gradient_exchange.h"
+#include "train/exchange.h"
 #include "train/run_config.h"
 #include "train/step_result.h"
 #include "train/training_state.h"
@@ -109,7 +109,7 @@ class Trainer {
   void accumulate_group(std::span<const int64_t> numbers, int64_t step, size_t group);
   /// Adds elements of the last buffers to those before them, after a group.
   void add_buffers(size_t group, FlatRange elements);
-  void backward_in_parts(size_t group, int64_t T);
+  void pass_in_parts(size_t group, int64_t T, bool last);
   PeerLink& link(Communicator& comm) const;
   double loss_scale() const { return 1 / static_cast<double>(config_.train.tokens_per_step); }
   /// The host runs ahead of a device, and may wait here for the messages of some steps. A link in
@@ -117,6 +117,7 @@ class Trainer {
   Wait for_devices(int64_t steps) const {
     return Wait(link_ ? watchdog_ : nullptr, "messages between GPUs", Wait::kNobody, steps);
   }
+  /// Whether processes exchange gradients and weights while they compute.
   bool overlaps() const {
     return processes_ > 1 && config_.train.overlap && config_.train.reduction == Reduction::tree;
   }
@@ -169,8 +170,9 @@ class Trainer {
   Watchdog* watchdog_ = nullptr;
   std::unique_ptr<PeerLink> link_;  // between devices; null for host memory
   Tensor messages_;                 // (2 messages) P
-  std::optional<GradientExchange> exchange_;
-  std::vector<int64_t> order_;             // sequences of a step, see Sequences
+  std::optional<Exchange> exchange_;
+  bool receives_ = false;       // weights, up to the end of the step's first forward pass
+  std::vector<int64_t> order_;  // sequences of a step, see Sequences
   std::vector<int32_t> inputs_, targets_;  // (B, T)
   std::vector<int32_t> lengths_;           // (B), row lengths without padding
   // Keyed by the window's number in the run or by the step; for validation by the batch of the pass

@@ -1,6 +1,7 @@
 #include "train/training_state.h"
 
 #include <cmath>
+#include <utility>
 
 namespace bamtrain {
 
@@ -29,25 +30,58 @@ void TrainingState::begin(const Tensor& gradients) {
   network_.set_master_weights(
       whole ? master_weights_
             : master_weights_.slice(0, 0, network_.parameters().exact_elements()));
+  const int64_t exact = network_.parameters().exact_elements();
+  const Tensor& rounded = network_.rounded_weights();
+  for (const std::vector<FlatRange>& ranges : ownership_->ranges_of_parts()) {
+    std::vector<Tensor>& weights = weights_of_parts_.emplace_back();
+    for (const FlatRange& range : ranges) {
+      if (range.size() == 0) continue;
+      weights.push_back(range.of(rounded && range.begin >= exact ? rounded : master_weights_));
+    }
+  }
 }
 
 void TrainingState::refresh() {
-  if (rounded_) return network_.refresh_mechanisms();
-  rounded_ = true;
-  if (is_whole(StateTensor::master_weights)) return network_.refresh();
+  const bool first = !std::exchange(rounded_, true);
+  if (first && is_whole(StateTensor::master_weights)) return network_.refresh();
+  if (first) round_own();
+  receive_all();
+  network_.refresh_mechanisms();
+}
+
+bool TrainingState::start_refresh(Exchange& exchange) {
+  if (received_) {
+    refresh();
+    return false;
+  }
+  if (!std::exchange(rounded_, true)) round_own();
+  for (const std::vector<Tensor>& weights : weights_of_parts_) exchange.gather(weights);
+  received_ = true;
+  return true;
+}
+
+void TrainingState::receive(Exchange& exchange, int part) {
+  exchange.wait(static_cast<size_t>(part) + 1);
+  if (part == 0) network_.refresh_mechanisms();
+}
+
+void TrainingState::round_own() {
   for (const OwnedRange& own : ownership_->owned()) {
     if (own.elements.size() == 0) continue;
     backend_.convert(own.elements.of(network_.rounded_weights()),
                      part_of(StateTensor::master_weights, own));
   }
-  spread();
-  network_.refresh_mechanisms();
+}
+
+void TrainingState::receive_all() {
+  if (std::exchange(received_, true)) return;
+  for (const std::vector<Tensor>& weights : weights_of_parts_) gather(weights);
 }
 
 void TrainingState::update(const Tensor& squared_norm) {
   sum_squares(squared_norm);
   optimizer_.step(squared_norm, master_weights_, network_.rounded_weights(), gradients_);
-  if (ownership_->divided()) spread();
+  received_ = !ownership_->divided();
 }
 
 /// In blocks that begin with each segment, whoever owns them: so the sum has the same bits on any
@@ -71,16 +105,6 @@ void TrainingState::sum_squares(const Tensor& squared_norm) {
   backend_.sum(squared_norm, squares_);
 }
 
-void TrainingState::spread() {
-  const int64_t exact = network_.parameters().exact_elements();
-  const Tensor& rounded = network_.rounded_weights();
-  parts_.clear();
-  for (const FlatRange& segment : ownership_->segments()) {
-    parts_.push_back(segment.of(rounded && segment.begin >= exact ? rounded : master_weights_));
-  }
-  gather(parts_);
-}
-
 void TrainingState::gather(std::span<const Tensor> tensors, int64_t per) {
   reduction_.gather(*link_, tensors, per);
   link_->join();
@@ -92,7 +116,10 @@ const Tensor& TrainingState::own(StateTensor t) const {
 }
 
 const Tensor& TrainingState::assemble(StateTensor t) {
-  if (is_whole(t)) return own(t);
+  if (is_whole(t)) {
+    receive_all();
+    return own(t);
+  }
   parts_.clear();
   for (size_t s = 0; s < ownership_->segments().size(); ++s) {
     const OwnedRange& range = ownership_->owned()[s];
@@ -107,7 +134,10 @@ const Tensor& TrainingState::assemble(StateTensor t) {
 }
 
 void TrainingState::take(StateTensor t) {
-  if (t == StateTensor::master_weights) rounded_ = false;
+  if (t == StateTensor::master_weights) {
+    rounded_ = false;
+    received_ = is_whole(t);
+  }
   if (is_whole(t)) return;
   for (const OwnedRange& range : ownership_->owned()) {
     if (range.elements.size() == 0) continue;

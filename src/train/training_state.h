@@ -10,6 +10,7 @@
 #include "core/arena.h"
 #include "core/group_reduction.h"
 #include "model/network.h"
+#include "train/exchange.h"
 #include "train/optimizer.h"
 #include "train/ownership.h"
 
@@ -39,9 +40,14 @@ class TrainingState {
 
   /// Makes the network compute with the current weights. Collective.
   void refresh();
+  /// The same, while the network computes: receive(exchange, part) must precede each of the first
+  /// Network::parts() / 2 + 1 parts of its next pass. False: refresh() was enough. Collective.
+  bool start_refresh(Exchange& exchange);
+  void receive(Exchange& exchange, int part);
   /// After Optimizer::prepare(): sets squared_norm (1) f64 to that of the gradients, whose owned
-  /// elements are the sum over all processes, and updates the weights. Collective; a backend may
-  /// capture it if there is one process.
+  /// elements are the sum over all processes, and updates the weights that the process owns; the
+  /// next refresh() receives those of others. Collective; a backend may capture it if there is one
+  /// process.
   void update(const Tensor& squared_norm);
   /// Whether the network has the rounded copy of the weights, which refresh() makes and update()
   /// keeps.
@@ -72,9 +78,9 @@ class TrainingState {
                         range.elements.size());
   }
   void gather(std::span<const Tensor> tensors, int64_t per = 1);
-  /// Sends the updated weights to all others: those that products read rounded, if the network has
-  /// rounded copies.
-  void spread();
+  /// Rounds the weights that the process owns.
+  void round_own();
+  void receive_all();
   void sum_squares(const Tensor& squared_norm);
 
   Network& network_;
@@ -87,6 +93,9 @@ class TrainingState {
   Tensor squares_;         // f64: Backend::squares of the gradients, segment by segment
   Tensor gradients_;       // (elements) P
   bool rounded_ = false;
+  bool received_ = true;  // the weights that others have updated
+  // By part: the weights that the network reads, which products read rounded if it rounds them.
+  std::vector<std::vector<Tensor>> weights_of_parts_;
   std::vector<Tensor> parts_;  // that processes exchange
 };
 

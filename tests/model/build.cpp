@@ -279,7 +279,7 @@ double Run::differentiate(const Batch& b) {
   device_.backend->zero(loss_);
   network_->load(b.tokens.data(), b.targets.data(), b.T, b.document_start,
                  b.positions.empty() ? nullptr : b.positions.data(), b.lengths_or_all().data());
-  device_.backend->run_captured(graph_key(gradients_.data, b.T),
+  device_.backend->run_captured(graph_key(0, b.T),
                                 [&] { network_->forward_backward(1 / count, gradients_, loss_); });
   return read_all(loss_).at(0) / count;
 }

@@ -20,6 +20,8 @@ class DeviceLink final : public PeerLink {
           "add");
   }
   void join() override { messages_.join(); }
+  void mark(int n) override { messages_.mark(n); }
+  void join(int n) override { messages_.join(n); }
   void all_reduce(const Tensor& data) override {
     messages_.all_reduce(data.ptr<float>(), data.size());
   }

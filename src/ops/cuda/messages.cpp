@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <array>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -139,15 +140,19 @@ struct Messages::State {
   ncclComm_t comm = nullptr;
   std::function<void(std::function<void()>)> before_end;  // Peers::before_end
   cudaEvent_t ready = nullptr, done = nullptr;
+  std::array<cudaEvent_t, PeerLink::kMarks> marks = {};
 
   State(const Peers& peers, Stream stream) : work(stream) {
     ncclUniqueId id = {};
     peers.run_on_all_ranks([&] {
       library();
       if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
-      for (cudaEvent_t* e : {&ready, &done}) {
-        check(cudaEventCreateWithFlags(e, cudaEventDisableTiming), "an event");
-      }
+      const auto create = [](cudaEvent_t& e) {
+        check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
+      };
+      create(ready);
+      create(done);
+      for (cudaEvent_t& e : marks) create(e);
     });
     check_own_devices(peers);
     peers.broadcast(&id, sizeof id, 0);
@@ -194,9 +199,12 @@ struct Messages::State {
     if (comm != nullptr) {
       (void)(std::uncaught_exceptions() > 0 ? library().abort(comm) : library().destroy(comm));
     }
-    for (cudaEvent_t e : {ready, done}) {
+    const auto destroy = [](cudaEvent_t e) {
       if (e != nullptr) (void)cudaEventDestroy(e);
-    }
+    };
+    destroy(ready);
+    destroy(done);
+    for (cudaEvent_t e : marks) destroy(e);
   }
 };
 
@@ -225,6 +233,16 @@ Stream Messages::stream() const { return state_->comm_stream.get(); }
 void Messages::join() {
   check(cudaEventRecord(state_->done, state_->comm_stream.get()), "an event");
   check(cudaStreamWaitEvent(state_->work, state_->done, 0), "a wait for an event");
+}
+
+void Messages::mark(int n) {
+  check(cudaEventRecord(state_->marks.at(static_cast<size_t>(n)), state_->comm_stream.get()),
+        "an event");
+}
+
+void Messages::join(int n) {
+  check(cudaStreamWaitEvent(state_->work, state_->marks.at(static_cast<size_t>(n)), 0),
+        "a wait for an event");
 }
 
 void Messages::all_reduce(float* data, int64_t n) {

@@ -28,6 +28,8 @@ class Messages {
   device::Stream stream() const;
   /// The stream of the constructor waits for that of messages.
   void join();
+  void mark(int n);
+  void join(int n);
   void all_reduce(float* data, int64_t n);
 
  private:

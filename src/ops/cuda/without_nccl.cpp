@@ -19,6 +19,8 @@ void Messages::start(int, std::span<const PeerMessage>) {}
 void Messages::finish(int) {}
 device::Stream Messages::stream() const { return {}; }
 void Messages::join() {}
+void Messages::mark(int) {}
+void Messages::join(int) {}
 void Messages::all_reduce(float*, int64_t) {}
 
 }  // namespace bamtrain::cuda
