@@ -232,8 +232,8 @@ void Trainer::forward_backward(const Tensor& gradients, const Tensor& loss) {
 /// last, gradients that are final leave while others are computed.
 void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, size_t group) {
   const auto B = static_cast<size_t>(config_.train.micro_batch);
-  const size_t last = buffers_[group].buffer;
-  const Tensor &gradients = gradients_[last], loss = loss_sum(last);
+  const size_t buffer = buffers_[group].buffer;
+  const Tensor &gradients = gradients_[buffer], loss = loss_sum(buffer);
   const bool sends = overlaps() && group + 1 == buffers_.size();
   backend_.zero(gradients);
   backend_.zero(loss);
@@ -245,13 +245,13 @@ void Trainer::accumulate_group(std::span<const int64_t> numbers, int64_t step, s
       pass_in_parts(group, T, last);
     } else {
       const Wait wait = for_devices(in_flight_ + 1);
-      backend_.run_captured(graph_key(static_cast<int64_t>(last), T),
+      backend_.run_captured(graph_key(static_cast<int64_t>(buffer), T),
                             std::ref(work));  // allocates nothing
     }
   }
   if (!sends) add_buffers(group, {0, layout().elements()});
   for (size_t n = 0; n < static_cast<size_t>(buffers_[group].additions); ++n) {
-    backend_.add(loss_sum(last - n - 1), loss_sum(last - n));
+    backend_.add(loss_sum(buffer - n - 1), loss_sum(buffer - n));
   }
 }
 
