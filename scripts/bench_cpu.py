@@ -9,8 +9,8 @@ Tables go to bench/results/cpu-SECTION.md, each with the machine, the commit and
 this build's in turn and show both. isa needs --native, the folder of a build with -Dnative=true;
 precision the shards of docs/compare.md in out/compare-wikitext2; tokenizer --tokenizer and --text (its peer is
 spm_encode, from Debian's package sentencepiece); threads runs each of its cases for --seconds, with
-an idle machine and beside busy processes of its own. The builds have to be up to date, and the
-sources of --build committed, unless --dirty. Leave the machine alone meanwhile.
+an idle machine and beside busy processes of its own. The builds are brought up to date, and the
+sources have to be committed, unless --dirty. Leave the machine alone meanwhile.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results",
                         help="where the reports go")
     parser.add_argument("--dirty", action="store_true",
-                        help="measure uncommitted sources, and builds that are not up to date")
+                        help="measure uncommitted sources, and builds as they are")
     args = parser.parse_args()
     if not args.dirty:
         refuse_unknown_state(Bench(args, Record()))
@@ -157,9 +157,7 @@ def refuse_unknown_state(bench):
         if build.commit.endswith("-dirty"):
             sys.exit(f"bench_cpu.py: {build.source} differs from its commit {build.commit}: commit the "
                      "changes, or measure them with --dirty")
-        if stale := build.stale():
-            sys.exit(f"bench_cpu.py: {', '.join(stale)} in {build.folder}: older than the sources; "
-                     f"build (ninja -C {build.folder}), or measure as it is with --dirty")
+        build.bring_up_to_date()
 
 
 if __name__ == "__main__":

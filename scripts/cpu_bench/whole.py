@@ -84,7 +84,8 @@ def processes(bench):
         f"the run above. Of a lane: its buffer is cleared ({ZERO}), and all but the first are joined "
         f"({JOIN}). Of two processes instead of one: messages move {MESSAGES} "
         "(each process receives half of the gradients, adds it, and receives the other half of the "
-        "updated weights, all of it through memory); one join fewer. Where buffers stay in the caches it costs less.")
+        "updated weights, all of it through memory); one join fewer. Where buffers stay in the "
+        "caches it costs less.")
     return "\n\n".join(text)
 
 
