@@ -103,8 +103,8 @@ std::vector<Key> training_keys() {
                     "the first step and while saving. 0: for ever",
                     number_within(0, kMaxPeerTimeout), FIELD(train.peer_timeout))),
       resumable(key("train.overlap",
-                    "sum the gradients of some blocks over the processes while those of others are "
-                    "computed, with bitwise identical results; reduction tree only",
+                    "exchange gradients and weights of some blocks with the other processes while "
+                    "others are computed, with bitwise identical results; reduction tree only",
                     boolean_value(), FIELD(train.overlap))),
       resumable(key("train.shard_optimizer",
                     "divide the optimizer's state and master weights among the processes (ZeRO-1), "

@@ -233,9 +233,12 @@ int Model::block_parts() const {
   return static_cast<int>(std::min(config_.layers, kMostBlockParts));
 }
 
+/// The first part has one: nothing hides what it waits for, and what it leaves to be sent.
 FlatRange Model::blocks_of_part(int part) const {
-  const int64_t forward = std::min(part, parts() - 1 - part), L = config_.layers;
-  return {L * forward / block_parts(), L * (forward + 1) / block_parts()};
+  const int64_t forward = std::min(part, parts() - 1 - part), others = config_.layers - 1;
+  if (forward == 0) return {0, 1};
+  return {1 + others * (forward - 1) / (block_parts() - 1),
+          1 + others * forward / (block_parts() - 1)};
 }
 
 int Model::part_of(const Parameter& p) const {

@@ -86,7 +86,7 @@ class Model final : public Network {
   void load(const int32_t* tokens, const int32_t* targets, int64_t T,
             std::optional<int64_t> document_start, const int32_t* positions = nullptr,
             const int32_t* lengths = nullptr) override;
-  /// Some blocks at a time, with the first of them the embedding; then the head; then back.
+  /// The embedding and the first block, the others a few at a time, the head; then back.
   int parts() const override { return 2 * block_parts() + 1; }
   void forward_backward_part(int part, double scale, const Tensor& gradients,
                              const Tensor& loss) override;

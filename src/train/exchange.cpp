@@ -35,7 +35,7 @@ Exchange::~Exchange() {
 }
 
 void Exchange::run(size_t number, const Call& call) {
-  if (!call.gathered.empty()) {
+  if (call.gathers) {
     reduction_.gather(link_, call.gathered);
     return link_.mark(static_cast<int>(number));
   }
@@ -77,11 +77,11 @@ void Exchange::start(const Call& call) {
   thread_.joinable() ? changed_.notify_all() : run(number, call);
 }
 
-void Exchange::reduce(FlatRange range) { start({range, {}}); }
+void Exchange::reduce(FlatRange range) { start({false, range, {}}); }
 
 void Exchange::gather(std::span<const Tensor> tensors) {
-  require(!tensors.empty() && calls_.size() < PeerLink::kMarks, "tensors, in few calls");
-  start({{}, tensors});
+  require(calls_.size() < PeerLink::kMarks, "few calls");
+  start({true, {}, tensors});
 }
 
 void Exchange::wait_for_thread(size_t calls) {

@@ -46,8 +46,9 @@ class Exchange {
 
  private:
   struct Call {
+    bool gathers;
     FlatRange reduced;
-    std::span<const Tensor> gathered;  // empty: a reduction
+    std::span<const Tensor> gathered;
   };
   void start(const Call& call);
   void run(size_t number, const Call& call);
