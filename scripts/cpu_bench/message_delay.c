@@ -1,5 +1,6 @@
 // A slow network for MPI_Irecv, by LD_PRELOAD: a message that is received takes MESSAGE_DELAY_MS
-// from the call on, though it costs no core. Waits and tests hold it back until then.
+// for each 16 MiB or part of them, from the call on, though it costs no core. Waits and tests hold
+// it back until then.
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -17,9 +18,12 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double delay(void) {
+static double delay(int count, MPI_Datatype type) {
   const char* text = getenv("MESSAGE_DELAY_MS");
-  return text ? 1e-3 * atof(text) : 0;
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  const long long pieces = ((long long)count * size + (16 << 20) - 1) / (16 << 20);
+  return text ? 1e-3 * atof(text) * (double)pieces : 0;
 }
 
 int MPI_Irecv(void* data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
@@ -28,7 +32,7 @@ int MPI_Irecv(void* data, int count, MPI_Datatype type, int source, int tag, MPI
   for (int n = 0; status == MPI_SUCCESS && n < kMost; ++n) {
     if (pending[n].due != 0) continue;
     pending[n].request = *request;
-    pending[n].due = now() + delay();
+    pending[n].due = now() + delay(count, type);
     return status;
   }
   abort();

@@ -14,6 +14,7 @@
 #include "eval/perplexity.h"
 #include "model/parameter_counts.h"
 #include "record/progress.h"
+#include "run/host_state.h"
 #include "run/init_from.h"
 #include "run/init_from_tokenizer.h"
 #include "run/peak_matmul.h"
@@ -201,10 +202,11 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   });
   const TaskMeasures::Memory tasks =
       run.tasks != nullptr ? run.tasks->memory(backend) : TaskMeasures::Memory{};
+  const int64_t saved = HostState::bytes(trainer);
   const int64_t evaluation = evaluation_bytes(c, tasks.after, backend), beside = tasks.beside;
   // Users who have to lower sizes need to see them, so this Error is thrown at the end.
   const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
-    trainer.check_memory(beside + (backend.memory().on_host() ? name_bytes(layout) : 0));
+    trainer.check_memory(beside + (backend.memory().on_host() ? name_bytes(layout) + saved : 0));
     backend.memory().check_fits(evaluation);
   });
   fmt::print("parameters\n");
@@ -224,6 +226,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   print_mebibytes("+ samples", run.sample_bytes);
   print_mebibytes("+ report", report_bytes(run.report_bytes, layout));
   print_mebibytes("+ tasks", beside);
+  print_mebibytes("+ saving (rank 0's host)", saved);
   print_mebibytes("final evaluation", evaluation);
   fmt::print("time\n");
   if (rate > 0) {

@@ -7,15 +7,27 @@
 namespace bamtrain {
 
 HostTensor::HostTensor(const Trainer& trainer, StateTensor t) : tensor_(trainer.state().place(t)) {
-  if (trainer.state().is_whole(t) && trainer.backend().memory().on_host()) return;
-  memory_.resize(static_cast<size_t>(tensor_.bytes()));
+  const int64_t own = bytes(trainer, t);
+  if (own == 0) return;
+  memory_.resize(static_cast<size_t>(own));
   tensor_.data = memory_.data();
+}
+
+int64_t HostTensor::bytes(const Trainer& trainer, StateTensor t) {
+  if (trainer.state().is_whole(t) && trainer.backend().memory().on_host()) return 0;
+  return trainer.layout().elements() * size_of(trainer.backend().parameter_dtype());
 }
 
 HostState::HostState(Trainer& trainer, const Communicator& comm) : trainer_(trainer) {
   if (comm.rank() != 0) return;
   tensors_.reserve(kStateTensors.size());
   for (const StateTensor t : kStateTensors) tensors_.emplace_back(trainer, t);
+}
+
+int64_t HostState::bytes(const Trainer& trainer) {
+  int64_t sum = 0;
+  for (const StateTensor t : kStateTensors) sum += HostTensor::bytes(trainer, t);
+  return sum;
 }
 
 void HostState::gather(Communicator& comm) {

@@ -12,6 +12,7 @@ namespace bamtrain {
 class HostTensor {
  public:
   HostTensor(const Trainer& trainer, StateTensor t);
+  static int64_t bytes(const Trainer& trainer, StateTensor t);
   const Tensor& tensor() const { return tensor_; }
 
  private:
@@ -23,6 +24,8 @@ class HostTensor {
 class HostState {
  public:
   HostState(Trainer& trainer, const Communicator& comm);
+  /// Host memory of rank 0 that it takes.
+  static int64_t bytes(const Trainer& trainer);
 
   /// Copies the trainer's state to rank 0. Collective.
   void gather(Communicator& comm);

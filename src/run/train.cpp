@@ -21,6 +21,7 @@
 #include "record/validation_values.h"
 #include "run/agreement.h"
 #include "run/datasheet_peak.h"
+#include "run/host_state.h"
 #include "run/peak_matmul.h"
 #include "run/resume.h"
 #include "run/saves.h"
@@ -250,12 +251,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   compare_data(comm, trainer);
   if (run.tasks != nullptr && comm.size() > 1) require_agreement(comm, run.tasks->facts());
   trainer.connect(comm);
+  const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
   run_on_all_ranks(comm, [&] {
     rate = measure();
-    trainer.check_memory(tasks);
+    trainer.check_memory(tasks + (first_rank && on_host ? HostState::bytes(trainer) : 0));
     trainer.commit();
   });
-  const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
   const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 0, !first_rank);
@@ -268,9 +269,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   if (const std::string ranks = scattered_ranks(first_ranks_of_nodes(comm)); !ranks.empty()) {
     notes.note(
         "warning: ranks " + ranks +
-        " are on one machine, and others are between them; "
-        "neighbours exchange the most gradients, so place ranks by machine (mpirun: --map-by "
-        "slot, Slurm: --distribution=block)");
+        " are on one node, and others are between them; neighbours exchange the most gradients, so "
+        "place ranks by node (mpirun: --map-by slot, Slurm: --distribution=block)");
   }
   TrainResult result;
   // A refused run must not create a folder. If there is no folder, restore finds nothing in it.

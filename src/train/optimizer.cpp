@@ -103,9 +103,17 @@ void Optimizer::prepare(int64_t step, double lr, double scale) {
   backend_.upload(factors_, host_factors_.data());
 }
 
-void Optimizer::step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients) {
+void Optimizer::clip(Tensor squared_norm) {
   backend_.clip_factor(clip_factor_, squared_norm, config_.clip, factors_.slice(0, 0, 1));
+}
+
+void Optimizer::update(std::span<const FlatRange> ranges, Tensor master_weights, Tensor rounded,
+                       Tensor gradients) {
   for (const auto& [range, own] : updates_) {
+    const auto has = [&](const FlatRange& r) {
+      return r.begin <= own.elements.begin && own.elements.end <= r.end;
+    };
+    if (std::none_of(ranges.begin(), ranges.end(), has)) continue;
     const int64_t n = own.elements.size(),
                   factors = 1 + static_cast<int64_t>(range) * kOptimizerFactors;
     backend_.optimizer_step(master_weights.slice(0, own.master_weights, n),

@@ -2,6 +2,7 @@
 // The optimizer of a run: which rule applies to which parameter, the optimizer state, clipping.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,15 @@ class Optimizer {
   /// Sets the inputs of the next step(). `step` counts from 1; `lr` is the scheduled rate. The
   /// gradients and their norm are still to be multiplied by `scale`.
   void prepare(int64_t step, double lr, double scale);
-  /// Updates all trained parameters that are owned, in master_weights as OwnedRange says, and in
-  /// their `rounded` copy (elements), which may be empty. squared_norm (1) f64: squared norm of the
-  /// gradients (elements), for clipping. From the first non-finite norm on, steps change nothing. A
-  /// backend may capture it (Backend::run_captured).
-  void step(Tensor squared_norm, Tensor master_weights, Tensor rounded, Tensor gradients);
+  /// Begins a step: squared_norm (1) f64 is that of the gradients, for clipping. From the first
+  /// non-finite norm on, steps change nothing. A backend may capture this and update()
+  /// (Backend::run_captured).
+  void clip(Tensor squared_norm);
+  /// Updates the trained parameters that are owned and in one of `ranges`, each of which has all of
+  /// an owned range or nothing: in master_weights as OwnedRange says, and in their `rounded` copy
+  /// (elements), which may be empty. gradients (elements) P.
+  void update(std::span<const FlatRange> ranges, Tensor master_weights, Tensor rounded,
+              Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
   const Tensor& second_moments() const { return v_; }

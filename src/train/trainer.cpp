@@ -298,7 +298,7 @@ void Trainer::step_in_groups(std::span<const int64_t> numbers, int64_t step, Com
   count_step(comm);
   prepare_update(step);
   const Wait wait = for_devices(in_flight_ + 1);
-  state_.update(squared_norm());
+  state_.update(squared_norm(), overlaps() ? &*exchange_ : nullptr);
 }
 
 /// A step of one microbatch: a single graph of all that a device does.
@@ -311,7 +311,7 @@ void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
     backend_.zero(gradients_[0]);
     backend_.zero(loss_sum(0));
     forward_backward(gradients_[0], loss_sum(0));
-    state_.update(squared_norm());
+    state_.update(squared_norm(), nullptr);
   };
   backend_.run_captured(graph_key(0, T), std::ref(work));
 }

@@ -39,6 +39,7 @@ void TrainingState::begin(const Tensor& gradients) {
       weights.push_back(range.of(rounded && range.begin >= exact ? rounded : master_weights_));
     }
   }
+  received_ = weights_of_parts_.size();
 }
 
 void TrainingState::refresh() {
@@ -50,18 +51,20 @@ void TrainingState::refresh() {
 }
 
 bool TrainingState::start_refresh(Exchange& exchange) {
-  if (received_) {
+  if (received_ == weights_of_parts_.size()) {
     refresh();
     return false;
   }
   if (!std::exchange(rounded_, true)) round_own();
-  for (const std::vector<Tensor>& weights : weights_of_parts_) exchange.gather(weights);
-  received_ = true;
+  for (started_ = received_; received_ < weights_of_parts_.size(); ++received_) {
+    exchange.gather(weights_of_parts_[received_]);
+  }
   return true;
 }
 
 void TrainingState::receive(Exchange& exchange, int part) {
-  exchange.wait(static_cast<size_t>(part) + 1);
+  const auto number = static_cast<size_t>(part);
+  if (number >= started_) exchange.wait(number - started_ + 1);
   if (part == 0) network_.refresh_mechanisms();
 }
 
@@ -74,14 +77,21 @@ void TrainingState::round_own() {
 }
 
 void TrainingState::receive_all() {
-  if (std::exchange(received_, true)) return;
-  for (const std::vector<Tensor>& weights : weights_of_parts_) gather(weights);
+  for (; received_ < weights_of_parts_.size(); ++received_) gather(weights_of_parts_[received_]);
 }
 
-void TrainingState::update(const Tensor& squared_norm) {
+void TrainingState::update(const Tensor& squared_norm, Exchange* exchange) {
   sum_squares(squared_norm);
-  optimizer_.step(squared_norm, master_weights_, network_.rounded_weights(), gradients_);
-  received_ = !ownership_->divided();
+  optimizer_.clip(squared_norm);
+  const bool divided = ownership_->divided();
+  const std::vector<std::vector<FlatRange>>& parts = ownership_->ranges_of_parts();
+  for (size_t part = 0; part < parts.size(); ++part) {
+    optimizer_.update(parts[part], master_weights_, network_.rounded_weights(), gradients_);
+    if (part == 0 && divided && exchange != nullptr) exchange->gather(weights_of_parts_[0]);
+  }
+  if (!divided) return;
+  received_ = exchange != nullptr ? 1 : 0;
+  if (exchange != nullptr) exchange->finish();
 }
 
 /// In blocks that begin with each segment, whoever owns them: so the sum has the same bits on any
@@ -136,7 +146,7 @@ const Tensor& TrainingState::assemble(StateTensor t) {
 void TrainingState::take(StateTensor t) {
   if (t == StateTensor::master_weights) {
     rounded_ = false;
-    received_ = is_whole(t);
+    received_ = is_whole(t) ? weights_of_parts_.size() : 0;
   }
   if (is_whole(t)) return;
   for (const OwnedRange& range : ownership_->owned()) {

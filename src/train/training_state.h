@@ -46,9 +46,9 @@ class TrainingState {
   void receive(Exchange& exchange, int part);
   /// After Optimizer::prepare(): sets squared_norm (1) f64 to that of the gradients, whose owned
   /// elements are the sum over all processes, and updates the weights that the process owns; the
-  /// next refresh() receives those of others. Collective; a backend may capture it if there is one
-  /// process.
-  void update(const Tensor& squared_norm);
+  /// next refresh() receives those of others, except that those of the first part arrive beside the
+  /// update, if there is an exchange. Collective; a backend may capture it if there is one process.
+  void update(const Tensor& squared_norm, Exchange* exchange);
   /// Whether the network has the rounded copy of the weights, which refresh() makes and update()
   /// keeps.
   bool is_rounded() const { return rounded_; }
@@ -93,9 +93,11 @@ class TrainingState {
   Tensor squares_;         // f64: Backend::squares of the gradients, segment by segment
   Tensor gradients_;       // (elements) P
   bool rounded_ = false;
-  bool received_ = true;  // the weights that others have updated
   // By part: the weights that the network reads, which products read rounded if it rounds them.
+  // Those of the first received_ parts are current, from others too; started_: before
+  // start_refresh().
   std::vector<std::vector<Tensor>> weights_of_parts_;
+  size_t received_ = 0, started_ = 0;
   std::vector<Tensor> parts_;  // that processes exchange
 };
 

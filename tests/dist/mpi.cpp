@@ -93,6 +93,10 @@ TEST_CASE("a failing MPI call is an error with the library's text") {
   CHECK(outcome.says("MPI_ERR_TRUNCATE"));
 }
 
+TEST_CASE("without a connection to rank 0, a limit of waits is refused, and none is kept") {
+  for (int processes : {2, 3}) require_success(mpirun(processes, "unwatched"), processes);
+}
+
 TEST_CASE("more processes than groups are refused") {
   const Outcome outcome = mpirun(3, "count");
   INFO(outcome.output);

@@ -3,9 +3,12 @@
 // rank.
 
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -287,6 +290,27 @@ void long_waits(Communicator& communicator, Checks& checks) {
   if (communicator.rank() == 0) work();
 }
 
+/// No process reaches rank 0 over TCP.
+void unwatched(Communicator& communicator, Checks& checks) {
+  communicator.set_peer_timeout(0);
+  std::string refusal;
+  try {
+    communicator.set_peer_timeout(kTimeout);
+  } catch (const Error& e) {
+    refusal = e.what();
+  }
+  const std::string why =
+      communicator.rank() == 0 ? "rank 0 cannot listen: Permission denied" : "rank 0 cannot listen";
+  checks.check(refusal.find("connections between processes: expected TCP from every process to "
+                            "rank 0, found " +
+                            why + "; ") != std::string::npos,
+               "a timeout is refused, and not: " + refusal);
+  const InPhase training(communicator.watchdog(), phases::kTraining, 3);
+  run_on_rank_zero(communicator, [] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(3 * kTimeout));
+  });
+}
+
 int run(const std::string& mode, Communicator& communicator) {
   Checks checks(communicator);
   if (mode == "groups") groups(communicator, checks);
@@ -300,6 +324,7 @@ int run(const std::string& mode, Communicator& communicator) {
   if (mode == "rank_2_alone") fail_side_by_side(communicator, 0b0100, true);
   if (mode == "count") check_process_count(communicator.size(), 2);
   if (mode == "long_waits") long_waits(communicator, checks);
+  if (mode == "unwatched") unwatched(communicator, checks);
   // Of what happens to a rank: "late_1", "stopped_0", "killed_2".
   if (const size_t end = mode.find('_'); end != std::string::npos && std::isdigit(mode.back())) {
     const std::string what = mode.substr(0, end);
@@ -339,9 +364,12 @@ int run(const std::string& mode, Communicator& communicator) {
   return checks.report();
 }
 
+bool may_listen = true;
+
 int main_program(const std::string& mode, int processes) {
   std::unique_ptr<Communicator> communicator;
   try {
+    may_listen = mode != "unwatched";
     communicator = make_communicator();
     if (communicator->size() != processes) throw std::runtime_error("other number of processes");
     if (mode == "unwind") {
@@ -359,6 +387,13 @@ int main_program(const std::string& mode, int processes) {
 
 }  // namespace
 }  // namespace bamtrain
+
+/// In place of the C library's.
+extern "C" int listen(int socket, int most) noexcept {
+  if (bamtrain::may_listen) return static_cast<int>(::syscall(SYS_listen, socket, most));
+  errno = EACCES;
+  return -1;
+}
 
 int main(int argc, char** argv) {
   return argc == 3 ? bamtrain::main_program(argv[1], std::atoi(argv[2])) : 2;

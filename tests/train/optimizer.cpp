@@ -52,7 +52,9 @@ struct Fixture {
     for (int64_t i = 0; i < gradients.size(); ++i) gradients.ptr<double>()[i] = gradient;
     double squared_norm = gradient * gradient * static_cast<double>(gradients.size());
     optimizer.prepare(1, o.lr, 1);
-    optimizer.step(Tensor(&squared_norm, Dtype::f64, {1}), master_weights, {}, gradients);
+    optimizer.clip(Tensor(&squared_norm, Dtype::f64, {1}));
+    const FlatRange all = {0, layout.elements()};
+    optimizer.update({&all, 1}, master_weights, {}, gradients);
   }
   double value(const std::string& name) const {
     return layout.view(master_weights, name).ptr<double>()[0];
