@@ -34,8 +34,10 @@ struct CheckedStep {
     backend.zero(squared_norm);
     backend.sum(squared_norm, squares);
     optimizer.prepare(1, 1e-3, 1);
-    optimizer.step(squared_norm, run.master_weights(), run.model().rounded_weights(),
-                   run.gradients());
+    optimizer.clip(squared_norm);
+    const FlatRange all = {0, n};
+    optimizer.update({&all, 1}, run.master_weights(), run.model().rounded_weights(),
+                     run.gradients());
   }
 
   static Device checked() {
