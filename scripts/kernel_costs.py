@@ -46,11 +46,20 @@ FORMULAS = (("model.mlp.kind", "swiglu"), ("model.norm.kind", "rmsnorm"), ("mode
             ("model.attention.scale.name", "ssmax"), ("train.precision", "bf16"))
 
 
+def with_base(path):
+    """The configuration with what it leaves to its base."""
+    def merged(below, above):
+        if not (isinstance(below, dict) and isinstance(above, dict)):
+            return above
+        return below | {k: merged(below.get(k), v) for k, v in above.items()}
+
+    c = json.loads(path.read_text())
+    return merged(with_base(path.parent / c.pop("base")), c) if "base" in c else c
+
+
 def read_config(path):
     """The configuration; one that the formulas are not of ends the program."""
-    c = json.loads(path.read_text())
-    if "base" in c:
-        sys.exit(f"kernel_costs: {path}: it has a base; write it whole with bamtrain train --print-config")
+    c = with_base(path)
     for key, wanted in FORMULAS:
         value = c
         for part in key.split("."):

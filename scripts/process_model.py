@@ -17,7 +17,7 @@ import pathlib
 import tempfile
 
 from kernel_costs import ROOT, Shapes, operations, paragraph, table
-from kernel_model import CONFIGS
+from kernel_model import CONFIGS, checks
 from kernel_sass import kernels_of, profile, program
 from kernel_times import GPUS, GAP, LAUNCH, MEMORY_SHARE, step
 
@@ -112,8 +112,9 @@ def seconds_of_step(s, work, processes, messages, overlap=True):
     norm = messages.gather(8 * s.n / NORM_BLOCK)
     if not overlap:
         return compute + sum(gathers) + sum(reduces) + norm, compute
-    # From the end of an update to that of the next: the streams' clocks.
-    work_at = link_at = 0
+    # From the end of an update to that of the next: the streams' clocks. The first part's weights
+    # leave when it is updated.
+    work_at, link_at = 0, -once["optimizer"] / processes * (1 - sum(parts[0]) / s.n)
     arrived = []
     for g in gathers:
         link_at += g
@@ -226,15 +227,16 @@ def main():
                         default=ROOT / "bench/results/process-model.md")
     args = parser.parse_args()
     ptxas, nvdisasm = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
-    rows, shapes = [], {}
+    rows, shapes, profiles = [], {}, {}
     with tempfile.TemporaryDirectory() as own:
         for config in CONFIGS:
             small, folder = Shapes(config, 1, 1), (args.profiles or pathlib.Path(own)) / config
             profile(args.build.resolve(), config, small, folder)
-            kernels = kernels_of(folder, ptxas, nvdisasm)
+            kernels = profiles[config] = kernels_of(folder, ptxas, nvdisasm)
             of = shapes[config] = {n: Shapes(config, sequences_of(config, n)) for n in (1, 8, 16, 64)}
             work = {n: work_of(s, step(s, small, kernels, GPU)) for n, s in of.items()}
             rows += rows_of(config, of, work)
+    checks([(config, of[1], None) for config, of in shapes.items()], profiles)
     head = ("configuration", "GPUs", "network", "tokens of a micro-batch", "step, ms", "exposed, ms",
             "exposed without overlap, ms", "efficiency", "speed-up a GPU")
     args.output.write_text(report(table(head, rows), shapes))
