@@ -30,6 +30,7 @@ from damage import Damage
 from digits import Digits
 from foreign import Foreign
 from kills import Kills
+from messages import Messages
 from peers import Peers
 from place import Loss, Place, Skipped
 from power import Power
@@ -41,7 +42,8 @@ from syscalls import Syscalls
 from tokenizing import Tokenizing
 
 ATTACKS = {attack.name: attack
-           for attack in (Kills, Syscalls, Damage, Signals, Processes, Peers, Power, Tokenizing, Foreign, Digits, Studies)}
+           for attack in (Kills, Syscalls, Damage, Signals, Processes, Peers, Messages, Power, Tokenizing,
+                        Foreign, Digits, Studies)}
 SELF_TEST_ATTEMPTS = 12  # within which a sabotage has to be noticed
 
 

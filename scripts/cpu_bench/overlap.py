@@ -11,7 +11,7 @@ CONFIG = "configs/bam-120m.json"
 MILLISECONDS = 20
 TOKENS = 2048  # of a step, of both processes
 CHANGES = ["data.sequence_length=512", "train.micro_batch=1", "train.lanes=2",
-           "train.precision=fp32", "schedule.warmup_steps=0", "train.steps=8",
+           "train.precision=fp32", "schedule.warmup_steps=0", "train.steps=5",
            "model.attention.document_mask=false", f"train.tokens_per_step={TOKENS}"]
 
 
@@ -20,8 +20,8 @@ def overlap(bench):
     passes over exchanges between them."""
     with folder_for(bench) as folder:
         write_shard(folder / "train.bin", 400000)
-        library = folder / "message_delay.so"
-        source = pathlib.Path(__file__).with_name("message_delay.c")
+        library = folder / "messages.so"
+        source = pathlib.Path(__file__).parent.with_name("attack") / "messages.c"
         try:
             subprocess.run(["mpicc", "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
         except (OSError, subprocess.CalledProcessError) as reason:
@@ -49,7 +49,7 @@ def overlap(bench):
                                    ("during the passes", during, waits[1]))]
     rows.append(["during over between (target 0.4), pairs", "", "", ratios(waits[1], waits[0])])
     return (f"`{CONFIG}`, {TOKENS:,} tokens a step, fp32, one thread each. A message takes "
-            f"{MILLISECONDS} ms for each 16 MiB or part of them, and no core "
-            "(scripts/cpu_bench/message_delay.c); at once: only what copies take.\n\n"
+            f"{MILLISECONDS} ms, and no core (scripts/attack/messages.c): gradients in pieces of 16 MiB, "
+            "two at a time, weights at once. Beside it the same without delay.\n\n"
             + table(["exchanges", "at once, s a step", "delayed, s a step", "more, s"], rows)
             + bench.take_notes())

@@ -32,16 +32,29 @@ int64_t longest_pieces(std::span<const Tensor> tensors) {
   return ceil_div(longest, kLongestInPlace);
 }
 
-/// Messages in pieces: the next one travels while the current one is processed. start(slot, p)
-/// starts the p-th, finished(slot, p) follows its arrival.
-template <class Start, class Finished>
-void in_pieces(PeerLink& link, int64_t pieces, Start&& start, Finished&& finished) {
-  const auto slot_of = [](int64_t p) { return static_cast<int>(p % PeerLink::kSlots); };
-  if (pieces > 0) start(slot_of(0), 0);
-  for (int64_t p = 0; p < pieces; ++p) {
-    if (p + 1 < pieces) start(slot_of(p + 1), p + 1);
-    link.finish(slot_of(p));
-    finished(slot_of(p), p);
+/// Messages in pieces_of(i) pieces for each i < n: the next ones travel while one is processed.
+/// start(slot, i, p) starts the p-th of i, finished(slot, i, p) follows its arrival.
+template <class Pieces, class Start, class Finished>
+void in_pieces(PeerLink& link, size_t n, Pieces&& pieces_of, Start&& start, Finished&& finished) {
+  struct Place {
+    size_t i = 0;
+    int64_t p = 0, number = 0;
+    int slot() const { return static_cast<int>(number % PeerLink::kSlots); }
+  };
+  const auto exists = [&](Place& at) {
+    for (; at.i < n && at.p == pieces_of(at.i); ++at.i) at.p = 0;
+    return at.i < n;
+  };
+  const auto next = [](Place at) { return Place{at.i, at.p + 1, at.number + 1}; };
+  Place started, done;
+  while (exists(done)) {
+    for (; started.number - done.number < PeerLink::kSlots && exists(started);
+         started = next(started)) {
+      start(started.slot(), started.i, started.p);
+    }
+    link.finish(done.slot());
+    finished(done.slot(), done.i, done.p);
+    done = next(done);
   }
 }
 
@@ -103,15 +116,18 @@ FlatRange GroupReduction::part_of(FlatRange blocks, int64_t n, int64_t per) cons
 }
 
 void GroupReduction::run(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages) {
-  reduce(link, sums, messages);
+  const FlatRange all = {0, sums[0].size()};
+  reduce(link, {&all, 1}, sums, messages);
   gather(link, sums.first(1));
 }
 
-void GroupReduction::reduce(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages) {
+void GroupReduction::reduce(PeerLink& link, std::span<const FlatRange> ranges,
+                            std::span<const Tensor> sums, const Tensor& messages) {
   require(std::ssize(sums) == own_sums(), "the sums of the process's groups");
   require(processes_ == 1 || messages.dtype == sums[0].dtype, "messages of the data's type");
   if (processes_ == 1) return;
-  halves_ ? reduce_by_halves(link, sums[0], messages) : reduce_directly(link, sums, messages);
+  halves_ ? reduce_by_halves(link, ranges, sums[0], messages)
+          : reduce_directly(link, ranges, sums, messages);
 }
 
 void GroupReduction::gather(PeerLink& link, std::span<const Tensor> tensors, int64_t per) {
@@ -123,25 +139,31 @@ void GroupReduction::gather(PeerLink& link, std::span<const Tensor> tensors, int
 // At distance 1, 2, 4, a pair of ranks splits the range that both have summed over the same ranks
 // so far. Each receives and adds the other's half. So every element is added once per tree node, by
 // the rank that ends up with it (a + b == b + a: which of the two adds does not matter).
-void GroupReduction::reduce_by_halves(PeerLink& link, const Tensor& data, const Tensor& messages) {
-  const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots), n = data.size();
+void GroupReduction::reduce_by_halves(PeerLink& link, std::span<const FlatRange> ranges,
+                                      const Tensor& data, const Tensor& messages) {
+  const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots);
   require(piece > 0, "room for messages");
   for (int level = 0; level < levels(); ++level) {
     const int peer = rank_ ^ (1 << level);
-    const FlatRange give = part_of(half_of(peer, level + 1, n, 1), n, 1);
-    const FlatRange take = part_of(half_of(rank_, level + 1, n, 1), n, 1);
+    const auto half = [&](int rank, size_t i) {
+      const int64_t n = ranges[i].size();
+      return part_of(half_of(rank, level + 1, n, 1), n, 1).shifted(ranges[i].begin);
+    };
     const auto received = [&](int slot, FlatRange in) {
       return messages.slice(0, slot * piece, in.size());
     };
     in_pieces(
-        link, ceil_div(std::max(give.size(), take.size()), piece),
-        [&](int slot, int64_t p) {
-          const PeerMessage message = {peer, piece_of(give, p, piece).of(data),
-                                       received(slot, piece_of(take, p, piece))};
+        link, ranges.size(),
+        [&](size_t i) {
+          return ceil_div(std::max(half(peer, i).size(), half(rank_, i).size()), piece);
+        },
+        [&](int slot, size_t i, int64_t p) {
+          const PeerMessage message = {peer, piece_of(half(peer, i), p, piece).of(data),
+                                       received(slot, piece_of(half(rank_, i), p, piece))};
           link.start(slot, {&message, 1});
         },
-        [&](int slot, int64_t p) {
-          const FlatRange in = piece_of(take, p, piece);
+        [&](int slot, size_t i, int64_t p) {
+          const FlatRange in = piece_of(half(rank_, i), p, piece);
           if (in.size() > 0) link.add(in.of(data), received(slot, in));
         });
   }
@@ -157,25 +179,24 @@ void GroupReduction::gather_by_halves(PeerLink& link, std::span<const Tensor> te
       return piece_of(half, p, kLongestInPlace).of(t);
     };
     in_pieces(
-        link, longest_pieces(tensors),
-        [&](int slot, int64_t p) {
+        link, 1, [&](size_t) { return longest_pieces(tensors); },
+        [&](int slot, size_t, int64_t p) {
           batch_.clear();
           for (const Tensor& t : tensors)
             batch_.push_back({peer, part(t, rank_, p), part(t, peer, p)});
           link.start(slot, batch_);
         },
-        [](int, int64_t) {});
+        [](int, size_t, int64_t) {});
   }
 }
 
-void GroupReduction::reduce_directly(PeerLink& link, std::span<const Tensor> sums,
-                                     const Tensor& messages) {
-  const int64_t n = sums[0].size();
+void GroupReduction::reduce_directly(PeerLink& link, std::span<const FlatRange> ranges,
+                                     std::span<const Tensor> sums, const Tensor& messages) {
   const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots / most_received_);
   require(piece > 0, "room for messages");
-  const FlatRange own = own_range(n);
-  int64_t longest = 0;
-  for (int r = 0; r < processes_; ++r) longest = std::max(longest, range_of(r, n).size());
+  const auto part = [&](int rank, size_t i) {
+    return range_of(rank, ranges[i].size()).shifted(ranges[i].begin);
+  };
   /// Where the k-th sum of another process is received.
   const auto received = [&](int slot, int rank, int64_t k, FlatRange in) {
     const int64_t number = first_[static_cast<size_t>(rank)] + k;
@@ -183,13 +204,18 @@ void GroupReduction::reduce_directly(PeerLink& link, std::span<const Tensor> sum
     return messages.slice(0, (slot * most_received_ + foreign) * piece, in.size());
   };
   in_pieces(
-      link, ceil_div(longest, piece),
-      [&](int slot, int64_t p) {
-        const FlatRange in = piece_of(own, p, piece);
+      link, ranges.size(),
+      [&](size_t i) {
+        int64_t longest = 0;
+        for (int r = 0; r < processes_; ++r) longest = std::max(longest, part(r, i).size());
+        return ceil_div(longest, piece);
+      },
+      [&](int slot, size_t i, int64_t p) {
+        const FlatRange in = piece_of(part(rank_, i), p, piece);
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
-          const FlatRange out = piece_of(range_of(r, n), p, piece);
+          const FlatRange out = piece_of(part(r, i), p, piece);
           for (int64_t k = 0; k < std::max(own_sums(), sums_of(r)); ++k) {
             PeerMessage& message = batch_.emplace_back();
             message.peer = r;
@@ -199,8 +225,8 @@ void GroupReduction::reduce_directly(PeerLink& link, std::span<const Tensor> sum
         }
         link.start(slot, batch_);
       },
-      [&](int slot, int64_t p) {
-        const FlatRange in = piece_of(own, p, piece);
+      [&](int slot, size_t i, int64_t p) {
+        const FlatRange in = piece_of(part(rank_, i), p, piece);
         if (in.size() == 0) return;
         const Tensor result = in.of(sums[0]);
         std::array<Tensor, kDeepestTree> stack;
@@ -209,7 +235,7 @@ void GroupReduction::reduce_directly(PeerLink& link, std::span<const Tensor> sum
           for (int64_t k = 0; k < sums_of(r); ++k, ++number) {
             stack.at(depth++) =
                 r == rank_ ? in.of(sums[static_cast<size_t>(k)]) : received(slot, r, k, in);
-            for (int i = 0; i < additions_[number]; ++i, --depth) {
+            for (int a = 0; a < additions_[number]; ++a, --depth) {
               Tensor &x = stack[depth - 2], &y = stack[depth - 1];
               if (y.data == result.data) std::swap(x, y);  // a + b == b + a
               link.add(x, y);
@@ -225,8 +251,8 @@ void GroupReduction::gather_directly(PeerLink& link, std::span<const Tensor> ten
     return piece_of(range, p, kLongestInPlace).of(t);
   };
   in_pieces(
-      link, longest_pieces(tensors),
-      [&](int slot, int64_t p) {
+      link, 1, [&](size_t) { return longest_pieces(tensors); },
+      [&](int slot, size_t, int64_t p) {
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
@@ -234,7 +260,7 @@ void GroupReduction::gather_directly(PeerLink& link, std::span<const Tensor> ten
         }
         link.start(slot, batch_);
       },
-      [](int, int64_t) {});
+      [](int, size_t, int64_t) {});
 }
 
 std::vector<int> GroupReduction::partners() const {

@@ -36,18 +36,20 @@ class GroupReduction {
   FlatRange range_of(int rank, int64_t n) const { return part_of(blocks_of(rank, n, 1), n, 1); }
   FlatRange own_range(int64_t n) const { return range_of(rank_, n); }
 
-  /// Replaces own_range() of sums[0] (n) by the sum over all groups; the other elements and the
-  /// other sums are left undefined. NaN results are NaN everywhere, but their payload may depend on
-  /// the number of processes.
+  /// Of each of `ranges` of the elements of sums[0], replaces the own_range() by the sum over all
+  /// groups; its other elements and the other sums are left undefined. NaN results are NaN
+  /// everywhere, but their payload may depend on the number of processes.
   ///
   /// `messages`, of the sums' dtype and in memory that the link can access, is the receive buffer.
   /// A message has at most a PeerLink::kSlots-th of it, divided by the number of sums that are
   /// received at a time. REQUIRES: all processes call it with the same sizes. Allocates nothing.
-  void reduce(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages);
+  void reduce(PeerLink& link, std::span<const FlatRange> ranges, std::span<const Tensor> sums,
+              const Tensor& messages);
   /// Sends own_range(n) of each tensor (n) of any dtype to all others, and receives theirs. `per`:
   /// 1, or the alignment for tensors with one element for each block of n. REQUIRES: as reduce().
   void gather(PeerLink& link, std::span<const Tensor> tensors, int64_t per = 1);
-  /// reduce(), then gather() of the result.
+
+  /// reduce() of all elements, then gather() of the result.
   void run(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages);
 
   /// The processes with which this one exchanges messages.
@@ -71,8 +73,10 @@ class GroupReduction {
   /// The elements in these blocks.
   FlatRange part_of(FlatRange blocks, int64_t n, int64_t per) const;
   int levels() const { return std::countr_zero(static_cast<unsigned>(processes_)); }
-  void reduce_by_halves(PeerLink& link, const Tensor& data, const Tensor& messages);
-  void reduce_directly(PeerLink& link, std::span<const Tensor> sums, const Tensor& messages);
+  void reduce_by_halves(PeerLink& link, std::span<const FlatRange> ranges, const Tensor& data,
+                        const Tensor& messages);
+  void reduce_directly(PeerLink& link, std::span<const FlatRange> ranges,
+                       std::span<const Tensor> sums, const Tensor& messages);
   void gather_by_halves(PeerLink& link, std::span<const Tensor> tensors, int64_t per);
   void gather_directly(PeerLink& link, std::span<const Tensor> tensors, int64_t per);
 

@@ -38,8 +38,8 @@ struct PeerMessage {
 /// meanwhile.
 class PeerLink {
  public:
-  /// Batches of messages in flight at a time: one is transferred while another is added.
-  static constexpr int kSlots = 2;
+  /// Batches of messages in flight at a time: some are transferred while another is added.
+  static constexpr int kSlots = 4;
   static constexpr int kMarks = 8;
 
   PeerLink() = default;

@@ -11,13 +11,9 @@ namespace bamtrain {
 
 Exchange::Exchange(GroupReduction& reduction, PeerLink& link, std::span<const Tensor> sums,
                    const Tensor& messages, Mode mode)
-    : reduction_(reduction),
-      link_(link),
-      sums_(sums),
-      messages_(messages),
-      gathers_(mode.gathers),
-      parts_(sums.size()) {
+    : reduction_(reduction), link_(link), sums_(sums), messages_(messages), gathers_(mode.gathers) {
   calls_.reserve(64);
+  reduced_.reserve(64);
   if (!mode.on_host || !mode.beside) return;
   const SignalsBlocked in_thread;
   thread_ = std::thread([this] { serve(); });
@@ -39,10 +35,11 @@ void Exchange::run(size_t number, const Call& call) {
     reduction_.gather(link_, call.gathered);
     return link_.mark(static_cast<int>(number));
   }
-  for (size_t n = 0; n < sums_.size(); ++n) {
-    parts_[n] = call.reduced.of(sums_[n]);
-  }
-  gathers_ ? reduction_.run(link_, parts_, messages_) : reduction_.reduce(link_, parts_, messages_);
+  reduction_.reduce(link_, call.reduced, sums_, messages_);
+  if (!gathers_) return;
+  reduced_.clear();
+  for (const FlatRange& range : call.reduced) reduced_.push_back(range.of(sums_[0]));
+  reduction_.gather(link_, reduced_);
 }
 
 void Exchange::serve() {
@@ -77,7 +74,7 @@ void Exchange::start(const Call& call) {
   thread_.joinable() ? changed_.notify_all() : run(number, call);
 }
 
-void Exchange::reduce(FlatRange range) { start({false, range, {}}); }
+void Exchange::reduce(std::span<const FlatRange> ranges) { start({false, ranges, {}}); }
 
 void Exchange::gather(std::span<const Tensor> tensors) {
   require(calls_.size() < PeerLink::kMarks, "few calls");

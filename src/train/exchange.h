@@ -32,12 +32,11 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   // From the first call to finish(), the process communicates in no other way, and changes nothing
-  // that is on its way.
+  // that is on its way. Spans are of what outlives that.
 
-  /// Starts the reduction of these elements of the sums (GroupReduction::reduce).
-  void reduce(FlatRange range);
-  /// Starts GroupReduction::gather of these tensors, which stay where they are until finish().
-  /// REQUIRES: at most PeerLink::kMarks, before any reduce().
+  /// Starts the reduction of these ranges of the sums (GroupReduction::reduce).
+  void reduce(std::span<const FlatRange> ranges);
+  /// Starts GroupReduction::gather of these tensors. At most PeerLink::kMarks, before any reduce().
   void gather(std::span<const Tensor> tensors);
   /// Orders all later work after the first n calls of gather(). Throws what failed.
   void wait(size_t n);
@@ -47,7 +46,7 @@ class Exchange {
  private:
   struct Call {
     bool gathers;
-    FlatRange reduced;
+    std::span<const FlatRange> reduced;
     std::span<const Tensor> gathered;
   };
   void start(const Call& call);
@@ -60,7 +59,7 @@ class Exchange {
   const std::span<const Tensor> sums_;
   const Tensor& messages_;
   const bool gathers_;
-  std::vector<Tensor> parts_;  // of the sums
+  std::vector<Tensor> reduced_;  // ranges of the sum
 
   std::mutex mutex_;
   std::condition_variable changed_;

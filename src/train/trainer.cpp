@@ -275,10 +275,9 @@ void Trainer::pass_in_parts(size_t group, int64_t T, bool last) {
     if (receives_ && part <= parts / 2) state_.receive(*exchange_, part);
     backend_.run_captured(graph_key(static_cast<int64_t>(buffer), T, part), std::ref(work));
     if (!last || part < parts / 2) continue;
-    for (const FlatRange& range : ranges[static_cast<size_t>(parts - 1 - part)]) {
-      add_buffers(group, range);
-      exchange_->reduce(range);
-    }
+    const std::vector<FlatRange>& done = ranges[static_cast<size_t>(parts - 1 - part)];
+    for (const FlatRange& range : done) add_buffers(group, range);
+    exchange_->reduce(done);
   }
   receives_ = false;
 }
@@ -349,9 +348,7 @@ Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dt
 void Trainer::reduce(Communicator& comm) {
   const Wait wait = for_devices(in_flight_ + 1);
   if (config_.train.reduction == Reduction::tree) {
-    if (!overlaps()) {
-      for (const FlatRange& segment : state_.ownership().segments()) exchange_->reduce(segment);
-    }
+    if (!overlaps()) exchange_->reduce(state_.ownership().segments());
     return exchange_->finish();
   }
   for (size_t n = 1; n < static_cast<size_t>(reduction_.own_sums()); ++n) {
