@@ -206,8 +206,8 @@ Speed-up: over one GPU, divided by the number of GPUs; there smaller micro-batch
 {tables}
 ## Messages
 
-The sum of all gradients over {NODE} GPUs of a node at once, ms. Longer messages save launches. More
-than two slots save nothing while additions are on the stream of the messages.
+The sum of all gradients over {NODE} GPUs of a node at once, ms. Longer messages save launches. How
+many are under way at a time changes nothing while additions are on their stream.
 
 {table(("configuration", "messages", "ms"), message_rows(shapes))}
 ## How
