@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 
 from cpu_bench.programs import Failed
-from cpu_bench.runs import folder_for, run_in, on_shard, write_shard
+from cpu_bench.runs import folder_for, run_in, on_shard, step_times, write_shard
 from cpu_bench.tables import cell, ratios, table
 
 CONFIG = "configs/bam-120m.json"
@@ -30,7 +30,7 @@ def overlap(bench):
         def seconds(build, out, changes, launched=()):
             lines = run_in(build, folder / out, CONFIG,
                            on_shard(folder / "train.bin") + CHANGES + changes, 1, launched)
-            return TOKENS / max(line["tokens_per_second"] for line in lines[1:])
+            return min(step_times(lines))
 
         def work(build):
             found = [[seconds(build, "out", [f"train.overlap={value}"],

@@ -61,9 +61,13 @@ def train(build, folder, config, changes, threads=None, launcher=()):
     return run_in(build, folder / "out", config, changes, threads, launcher)
 
 
-def step_speed(lines):
-    """Tokens per second of the median step after the first, which compiles the products. The lines
-    hold the mean since the start."""
+def step_times(lines):
+    """Seconds of the steps after the first, which compiles the products. The lines hold the mean
+    speed since the start."""
     ends = [line["tokens"] / line["tokens_per_second"] for line in lines]
-    steps = [end - start for start, end in zip(ends, ends[1:])]
-    return lines[0]["tokens"] / statistics.median(steps)
+    return [end - start for start, end in zip(ends, ends[1:])]
+
+
+def step_speed(lines):
+    """Tokens per second of the median of these steps."""
+    return lines[0]["tokens"] / statistics.median(step_times(lines))
