@@ -17,14 +17,17 @@ def cell(values, unit=""):
             f"({number(min(values))} to {number(max(values))})")
 
 
-def ratios(above, below, target=None):
-    """Median and range of the ratios of pairs, and whether the median meets the target."""
+def ratios(above, below, target=None, most=None):
+    """Median and range of the ratios of pairs, and whether the median meets the target: at least
+    `target`, at most `most`."""
     pairs = [a / b for a, b in zip(above, below)]
     if not pairs:
         return "-"
     text = f"{statistics.median(pairs):.3f}"
     if len(pairs) > 1:
         text += f" ({min(pairs):.3f} to {max(pairs):.3f})"
+    if most is not None:
+        return text + verdict([-pair for pair in pairs], -most)
     return text + verdict(pairs, target)
 
 
