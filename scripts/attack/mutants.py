@@ -50,7 +50,7 @@ MUTANTS = {
         "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "lanes_losses_not_joined": Mutant(
-        "train/trainer.cpp", "    backend_.add(loss_sum(last - n - 1), loss_sum(last - n));\n", "", "train",
+        "train/trainer.cpp", "    backend_.add(loss_sum(buffer - n - 1), loss_sum(buffer - n));\n", "", "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "squares_of_other_processes_missing": Mutant(
         "train/training_state.cpp",
