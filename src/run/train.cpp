@@ -209,6 +209,10 @@ void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, c
   if (step != end) {
     read_master_weights(run.config.out_dir + "/" + checkpoint_name(step), comm, trainer);
   }
+  {
+    const InPhase receiving(comm.watchdog(), phases::kSaving, step);
+    trainer.state().refresh();
+  }
   const std::optional<Validation> pass = trainer.validate(comm, progress.evaluation("validation"));
   if (!pass) return;
   require_finite(pass->loss, step, saves, comm);
@@ -379,6 +383,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (logged) line["data_wait"] = data_wait.take_mean();
     bool seen = false;  // whether a loss of the current parameters was computed
     if (evaluate) {
+      trainer.state().refresh();  // waits for others as a step does
       const InPhase evaluating(comm.watchdog(), phases::kEvaluating, done);
       if (const auto pass = trainer.validate(
               comm, progress.evaluation(fmt::format("step {} validation", done)))) {
