@@ -243,26 +243,36 @@ the time are one row.
 {tables}"""
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
+def profiled(description, report_name):
+    """The command line of a model: where its report goes, by default bench/results/`report_name`,
+    and {configuration: kernels} of a step of one layer and one sequence."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-vgpu")
     parser.add_argument("--profiles", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--ptxas")
     parser.add_argument("--nvdisasm")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/cost-model.md")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results" / report_name)
     args = parser.parse_args()
     ptxas, nvdisasm = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
-    models, profiles = [], {}
+    kernels = {}
     with tempfile.TemporaryDirectory() as own:
         for config in CONFIGS:
-            small, folder = Shapes(config, 1, 1), (args.profiles or pathlib.Path(own)) / config
-            profile(args.build.resolve(), config, small, folder)
-            kernels = profiles[config] = kernels_of(folder, ptxas, nvdisasm)
-            for B in (64, None):
-                s = Shapes(config, B)
-                models.append((config, s, {g: step(s, small, kernels, g) for g in GPUS}))
-    args.output.write_text(report(models, profiles))
+            folder = (args.profiles or pathlib.Path(own)) / config
+            profile(args.build.resolve(), config, Shapes(config, 1, 1), folder)
+            kernels[config] = kernels_of(folder, ptxas, nvdisasm)
+    return args.output, kernels
+
+
+def main():
+    output, profiles = profiled(__doc__, "cost-model.md")
+    models = []
+    for config, kernels in profiles.items():
+        small = Shapes(config, 1, 1)
+        for B in (64, None):
+            s = Shapes(config, B)
+            models.append((config, s, {g: step(s, small, kernels, g) for g in GPUS}))
+    output.write_text(report(models, profiles))
 
 
 if __name__ == "__main__":

@@ -10,15 +10,11 @@ parts of the passes (Network::parts) on one, sums of gradients and updated weigh
 the order of src/train/trainer.cpp.
 """
 
-import argparse
 import collections
 import math
-import pathlib
-import tempfile
 
-from kernel_costs import ROOT, Shapes, operations, paragraph, table
-from kernel_model import CONFIGS, checks
-from kernel_sass import kernels_of, profile, program
+from kernel_costs import Shapes, operations, paragraph, table
+from kernel_model import CONFIGS, checks, profiled
 from kernel_times import GPUS, GAP, LAUNCH, MEMORY_SHARE, step
 
 NODE = 8                         # GPUs
@@ -217,29 +213,17 @@ many are under way at a time changes nothing while additions are on their stream
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-vgpu")
-    parser.add_argument("--profiles", type=pathlib.Path, metavar="DIR")
-    parser.add_argument("--ptxas")
-    parser.add_argument("--nvdisasm")
-    parser.add_argument("--output", type=pathlib.Path,
-                        default=ROOT / "bench/results/process-model.md")
-    args = parser.parse_args()
-    ptxas, nvdisasm = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
-    rows, shapes, profiles = [], {}, {}
-    with tempfile.TemporaryDirectory() as own:
-        for config in CONFIGS:
-            small, folder = Shapes(config, 1, 1), (args.profiles or pathlib.Path(own)) / config
-            profile(args.build.resolve(), config, small, folder)
-            kernels = profiles[config] = kernels_of(folder, ptxas, nvdisasm)
-            of = shapes[config] = {n: Shapes(config, sequences_of(config, n)) for n in (1, 8, 16, 64)}
-            work = {n: work_of(s, step(s, small, kernels, GPU)) for n, s in of.items()}
-            rows += rows_of(config, of, work)
+    output, profiles = profiled(__doc__, "process-model.md")
+    rows, shapes = [], {}
+    for config, kernels in profiles.items():
+        small = Shapes(config, 1, 1)
+        of = shapes[config] = {n: Shapes(config, sequences_of(config, n)) for n in (1, 8, 16, 64)}
+        work = {n: work_of(s, step(s, small, kernels, GPU)) for n, s in of.items()}
+        rows += rows_of(config, of, work)
     checks([(config, of[1], None) for config, of in shapes.items()], profiles)
     head = ("configuration", "GPUs", "network", "tokens of a micro-batch", "step, ms", "exposed, ms",
             "exposed without overlap, ms", "efficiency", "speed-up a GPU")
-    args.output.write_text(report(table(head, rows), shapes))
+    output.write_text(report(table(head, rows), shapes))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,10 @@
 // A bad network for messages between processes, by LD_PRELOAD. What the calls return early, waits
 // and tests hold back.
 //
-//   MESSAGE_DELAY_MS=D    a message that is received takes D ms from the call on, however long it
-//   is,
-//                         though it costs no core
-//   MESSAGE_SEED=N        each takes a part of that, drawn anew: so others overtake it
-//   MESSAGE_DROP=R:N      rank R sends N messages, and no more: MPI keeps their order, so where one
-//   is
-//                         lost, none follows
-//   MESSAGE_COUNT=FILE    a line "RANK NUMBER" at the end of each process: messages sent
+//   MESSAGE_DELAY_MS=D   a message that is received takes D ms from the call on, and no core
+//   MESSAGE_SEED=N       each takes a part of that, drawn anew: so others overtake it
+//   MESSAGE_DROP=R:N     rank R sends N messages: MPI keeps their order, so none follows a lost one
+//   MESSAGE_COUNT=FILE   a line "RANK NUMBER" at the end of each process: messages sent
 
 #include <mpi.h>
 #include <stdio.h>

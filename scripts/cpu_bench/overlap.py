@@ -50,7 +50,7 @@ def overlap(bench):
     rows.append(["during over between (target 0.4), pairs", "", "", ratios(waits[1], waits[0], most=0.4)])
     return (f"`{CONFIG}`, {TOKENS:,} tokens a step, fp32, one thread each. A message takes "
             f"{MILLISECONDS} ms, and no core (scripts/attack/messages.c): gradients in pieces of 16 MiB, "
-            "four at a time, weights at once. Beside it the same without delay. Of each run the fastest step "
+            "four at a time, weights at once. At once: without delay. Of each run the fastest step "
             "after the first.\n\n"
             + table(["exchanges", "at once, s a step", "delayed, s a step", "more, s"], rows)
             + bench.take_notes())

@@ -9,7 +9,6 @@ namespace bamtrain {
 
 int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
 
-/// Buffers of gradients have 256 bytes at least, below address 2^47.
 int64_t graph_key(int64_t buffer, int64_t T, int part) {
   constexpr int kLengthBits = 32, kPartBits = 8, kBufferBits = 16;
   require(buffer < int64_t{1} << kBufferBits && T < int64_t{1} << kLengthBits &&

@@ -169,7 +169,7 @@ class Trainer {
   bool connected_ = false;                       // connect() was called
   Watchdog* watchdog_ = nullptr;
   std::unique_ptr<PeerLink> link_;  // between devices; null for host memory
-  Tensor messages_;                 // (2 messages) P
+  Tensor messages_;                 // (PeerLink::kSlots messages) P
   std::optional<Exchange> exchange_;
   bool receives_ = false;       // weights, up to the end of the step's first forward pass
   std::vector<int64_t> order_;  // sequences of a step, see Sequences
