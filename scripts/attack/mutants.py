@@ -204,8 +204,8 @@ MUTANTS = {
         "y.end == x.end + x.size()", "dist",
         "a stack of buffers adds any number of groups in the tree"),
     "sums_of_the_first_process_for_all": Mutant(
-        "core/group_reduction.cpp", "if (k < sums_of(r)) message.in = received(slot, r, k, in);",
-        "if (k < sums_of(r)) message.in = received(slot, r, 0, in);", "dist",
+        "core/group_reduction.cpp", "batch_.push_back({r, {}, received(slot, r, k, at, in)});",
+        "batch_.push_back({r, {}, received(slot, r, 0, at, in)});", "dist",
         "groups spread over any number of processes give the bits of the tree"),
     "shared_mechanism_sent_too_early": Mutant(
         "model/model.cpp", "if (is_mechanism(p.group)) layer = p.layer;",

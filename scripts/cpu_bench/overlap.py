@@ -11,7 +11,7 @@ CONFIG = "configs/bam-120m.json"
 MILLISECONDS = 20
 TOKENS = 1024  # of a step, of both processes
 CHANGES = ["data.sequence_length=512", "train.micro_batch=1", "train.lanes=2",
-           "train.precision=fp32", "schedule.warmup_steps=0", "train.steps=8",
+           "train.precision=fp32", "schedule.warmup_steps=0", "train.steps=20",
            "model.attention.document_mask=false", f"train.tokens_per_step={TOKENS}"]
 
 

@@ -18,11 +18,35 @@ constexpr int64_t kLongestInPlace = int64_t{1} << 27;
 constexpr int kDeepestTree = 64;
 
 int64_t aligned_down(int64_t n) { return n / kPieceAlignment * kPieceAlignment; }
+int64_t aligned_up(int64_t n) { return ceil_div(n, kPieceAlignment) * kPieceAlignment; }
 
 /// The p-th piece of r; empty past its end.
 FlatRange piece_of(FlatRange r, int64_t p, int64_t piece) {
   const int64_t begin = std::min(r.end, r.begin + p * piece);
   return {begin, std::min(r.end, begin + piece)};
+}
+
+// Several ranges are cut as one would be, of range(i) for each i < n, which are put next to each
+// other at multiples of kPieceAlignment. So a short one takes no message's time.
+
+template <class Range>
+int64_t pieces_of_all(size_t n, const Range& range, int64_t piece) {
+  int64_t size = 0;
+  for (size_t i = 0; i < n; ++i) size += aligned_up(range(i).size());
+  return ceil_div(size, piece);
+}
+
+/// f(r, at) for what the p-th piece has of each range: its elements r, from element `at` of the
+/// piece on.
+template <class Range, class F>
+void for_each_in_piece(size_t n, const Range& range, int64_t p, int64_t piece, const F& f) {
+  int64_t at = -p * piece;
+  for (size_t i = 0; i < n; ++i) {
+    const FlatRange r = range(i);
+    const int64_t from = std::max<int64_t>(0, -at), to = std::min(r.size(), piece - at);
+    if (from < to) f(FlatRange{r.begin + from, r.begin + to}, at + from);
+    at += aligned_up(r.size());
+  }
 }
 
 /// Messages in place of the tensor with the most elements.
@@ -32,29 +56,18 @@ int64_t longest_pieces(std::span<const Tensor> tensors) {
   return ceil_div(longest, kLongestInPlace);
 }
 
-/// Messages in pieces_of(i) pieces for each i < n: the next ones travel while one is processed.
-/// start(slot, i, p) starts the p-th of i, finished(slot, i, p) follows its arrival.
-template <class Pieces, class Start, class Finished>
-void in_pieces(PeerLink& link, size_t n, Pieces&& pieces_of, Start&& start, Finished&& finished) {
-  struct Place {
-    size_t i = 0;
-    int64_t p = 0, number = 0;
-    int slot() const { return static_cast<int>(number % PeerLink::kSlots); }
-  };
-  const auto exists = [&](Place& at) {
-    for (; at.i < n && at.p == pieces_of(at.i); ++at.i) at.p = 0;
-    return at.i < n;
-  };
-  const auto next = [](Place at) { return Place{at.i, at.p + 1, at.number + 1}; };
-  Place started, done;
-  while (exists(done)) {
-    for (; started.number - done.number < PeerLink::kSlots && exists(started);
-         started = next(started)) {
-      start(started.slot(), started.i, started.p);
+/// `pieces` batches of messages: the next ones travel while one is processed. start(slot, p) starts
+/// the p-th, finished(slot, p) follows its arrival.
+template <class Start, class Finished>
+void in_pieces(PeerLink& link, int64_t pieces, const Start& start, const Finished& finished) {
+  const auto slot = [](int64_t p) { return static_cast<int>(p % PeerLink::kSlots); };
+  int64_t started = 0;
+  for (int64_t done = 0; done < pieces; ++done) {
+    for (; started < std::min(pieces, done + PeerLink::kSlots); ++started) {
+      start(slot(started), started);
     }
-    link.finish(done.slot());
-    finished(done.slot(), done.i, done.p);
-    done = next(done);
+    link.finish(slot(done));
+    finished(slot(done), done);
   }
 }
 
@@ -143,28 +156,34 @@ void GroupReduction::reduce_by_halves(PeerLink& link, std::span<const FlatRange>
                                       const Tensor& data, const Tensor& messages) {
   const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots);
   require(piece > 0, "room for messages");
+  const size_t n = ranges.size();
   for (int level = 0; level < levels(); ++level) {
     const int peer = rank_ ^ (1 << level);
     const auto half = [&](int rank, size_t i) {
-      const int64_t n = ranges[i].size();
-      return part_of(half_of(rank, level + 1, n, 1), n, 1).shifted(ranges[i].begin);
+      const int64_t size = ranges[i].size();
+      return part_of(half_of(rank, level + 1, size, 1), size, 1).shifted(ranges[i].begin);
     };
-    const auto received = [&](int slot, FlatRange in) {
-      return messages.slice(0, slot * piece, in.size());
+    const auto sent = [&](size_t i) { return half(peer, i); };
+    const auto kept = [&](size_t i) { return half(rank_, i); };
+    const auto received = [&](int slot, int64_t at, FlatRange r) {
+      return messages.slice(0, slot * piece + at, r.size());
     };
     in_pieces(
-        link, ranges.size(),
-        [&](size_t i) {
-          return ceil_div(std::max(half(peer, i).size(), half(rank_, i).size()), piece);
+        link, std::max(pieces_of_all(n, sent, piece), pieces_of_all(n, kept, piece)),
+        [&](int slot, int64_t p) {
+          batch_.clear();
+          for_each_in_piece(n, kept, p, piece, [&](FlatRange r, int64_t at) {
+            batch_.push_back({peer, {}, received(slot, at, r)});
+          });
+          for_each_in_piece(n, sent, p, piece, [&](FlatRange r, int64_t) {
+            batch_.push_back({peer, r.of(data), {}});
+          });
+          link.start(slot, batch_);
         },
-        [&](int slot, size_t i, int64_t p) {
-          const PeerMessage message = {peer, piece_of(half(peer, i), p, piece).of(data),
-                                       received(slot, piece_of(half(rank_, i), p, piece))};
-          link.start(slot, {&message, 1});
-        },
-        [&](int slot, size_t i, int64_t p) {
-          const FlatRange in = piece_of(half(rank_, i), p, piece);
-          if (in.size() > 0) link.add(in.of(data), received(slot, in));
+        [&](int slot, int64_t p) {
+          for_each_in_piece(n, kept, p, piece, [&](FlatRange r, int64_t at) {
+            link.add(r.of(data), received(slot, at, r));
+          });
         });
   }
 }
@@ -179,14 +198,14 @@ void GroupReduction::gather_by_halves(PeerLink& link, std::span<const Tensor> te
       return piece_of(half, p, kLongestInPlace).of(t);
     };
     in_pieces(
-        link, 1, [&](size_t) { return longest_pieces(tensors); },
-        [&](int slot, size_t, int64_t p) {
+        link, longest_pieces(tensors),
+        [&](int slot, int64_t p) {
           batch_.clear();
           for (const Tensor& t : tensors)
             batch_.push_back({peer, part(t, rank_, p), part(t, peer, p)});
           link.start(slot, batch_);
         },
-        [](int, size_t, int64_t) {});
+        [](int, int64_t) {});
   }
 }
 
@@ -194,54 +213,56 @@ void GroupReduction::reduce_directly(PeerLink& link, std::span<const FlatRange> 
                                      std::span<const Tensor> sums, const Tensor& messages) {
   const int64_t piece = aligned_down(messages.size() / PeerLink::kSlots / most_received_);
   require(piece > 0, "room for messages");
-  const auto part = [&](int rank, size_t i) {
-    return range_of(rank, ranges[i].size()).shifted(ranges[i].begin);
+  const size_t n = ranges.size();
+  const auto part = [&](int rank) {
+    return [&ranges, this, rank](size_t i) {
+      return range_of(rank, ranges[i].size()).shifted(ranges[i].begin);
+    };
   };
   /// Where the k-th sum of another process is received.
-  const auto received = [&](int slot, int rank, int64_t k, FlatRange in) {
+  const auto received = [&](int slot, int rank, int64_t k, int64_t at, FlatRange r) {
     const int64_t number = first_[static_cast<size_t>(rank)] + k;
     const int64_t foreign = rank < rank_ ? number : number - own_sums();
-    return messages.slice(0, (slot * most_received_ + foreign) * piece, in.size());
+    return messages.slice(0, (slot * most_received_ + foreign) * piece + at, r.size());
   };
+  int64_t pieces = 0;
+  for (int r = 0; r < processes_; ++r) pieces = std::max(pieces, pieces_of_all(n, part(r), piece));
   in_pieces(
-      link, ranges.size(),
-      [&](size_t i) {
-        int64_t longest = 0;
-        for (int r = 0; r < processes_; ++r) longest = std::max(longest, part(r, i).size());
-        return ceil_div(longest, piece);
-      },
-      [&](int slot, size_t i, int64_t p) {
-        const FlatRange in = piece_of(part(rank_, i), p, piece);
+      link, pieces,
+      [&](int slot, int64_t p) {
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
-          const FlatRange out = piece_of(part(r, i), p, piece);
-          for (int64_t k = 0; k < std::max(own_sums(), sums_of(r)); ++k) {
-            PeerMessage& message = batch_.emplace_back();
-            message.peer = r;
-            if (k < own_sums()) message.out = out.of(sums[static_cast<size_t>(k)]);
-            if (k < sums_of(r)) message.in = received(slot, r, k, in);
+          for (int64_t k = 0; k < sums_of(r); ++k) {
+            for_each_in_piece(n, part(rank_), p, piece, [&](FlatRange in, int64_t at) {
+              batch_.push_back({r, {}, received(slot, r, k, at, in)});
+            });
+          }
+          for (const Tensor& sum : sums) {
+            for_each_in_piece(n, part(r), p, piece, [&](FlatRange out, int64_t) {
+              batch_.push_back({r, out.of(sum), {}});
+            });
           }
         }
         link.start(slot, batch_);
       },
-      [&](int slot, size_t i, int64_t p) {
-        const FlatRange in = piece_of(part(rank_, i), p, piece);
-        if (in.size() == 0) return;
-        const Tensor result = in.of(sums[0]);
-        std::array<Tensor, kDeepestTree> stack;
-        size_t depth = 0, number = 0;
-        for (int r = 0; r < processes_; ++r) {
-          for (int64_t k = 0; k < sums_of(r); ++k, ++number) {
-            stack.at(depth++) =
-                r == rank_ ? in.of(sums[static_cast<size_t>(k)]) : received(slot, r, k, in);
-            for (int a = 0; a < additions_[number]; ++a, --depth) {
-              Tensor &x = stack[depth - 2], &y = stack[depth - 1];
-              if (y.data == result.data) std::swap(x, y);  // a + b == b + a
-              link.add(x, y);
+      [&](int slot, int64_t p) {
+        for_each_in_piece(n, part(rank_), p, piece, [&](FlatRange in, int64_t at) {
+          const Tensor result = in.of(sums[0]);
+          std::array<Tensor, kDeepestTree> stack;
+          size_t depth = 0, number = 0;
+          for (int r = 0; r < processes_; ++r) {
+            for (int64_t k = 0; k < sums_of(r); ++k, ++number) {
+              stack.at(depth++) =
+                  r == rank_ ? in.of(sums[static_cast<size_t>(k)]) : received(slot, r, k, at, in);
+              for (int a = 0; a < additions_[number]; ++a, --depth) {
+                Tensor &x = stack[depth - 2], &y = stack[depth - 1];
+                if (y.data == result.data) std::swap(x, y);  // a + b == b + a
+                link.add(x, y);
+              }
             }
           }
-        }
+        });
       });
 }
 
@@ -251,8 +272,8 @@ void GroupReduction::gather_directly(PeerLink& link, std::span<const Tensor> ten
     return piece_of(range, p, kLongestInPlace).of(t);
   };
   in_pieces(
-      link, 1, [&](size_t) { return longest_pieces(tensors); },
-      [&](int slot, size_t, int64_t p) {
+      link, longest_pieces(tensors),
+      [&](int slot, int64_t p) {
         batch_.clear();
         for (int r = 0; r < processes_; ++r) {
           if (r == rank_) continue;
@@ -260,7 +281,7 @@ void GroupReduction::gather_directly(PeerLink& link, std::span<const Tensor> ten
         }
         link.start(slot, batch_);
       },
-      [](int, size_t, int64_t) {});
+      [](int, int64_t) {});
 }
 
 std::vector<int> GroupReduction::partners() const {

@@ -41,8 +41,8 @@ class GroupReduction {
   /// everywhere, but their payload may depend on the number of processes.
   ///
   /// `messages`, of the sums' dtype and in memory that the link can access, is the receive buffer.
-  /// A message has at most a PeerLink::kSlots-th of it, divided by the number of sums that are
-  /// received at a time. REQUIRES: all processes call it with the same sizes. Allocates nothing.
+  /// Messages that start together have at most a PeerLink::kSlots-th of it, divided by the number
+  /// of sums that are received at a time. REQUIRES: all processes call it with the same sizes.
   void reduce(PeerLink& link, std::span<const FlatRange> ranges, std::span<const Tensor> sums,
               const Tensor& messages);
   /// Sends own_range(n) of each tensor (n) of any dtype to all others, and receives theirs. `per`:
