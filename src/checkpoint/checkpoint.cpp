@@ -14,6 +14,7 @@
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/faults.h"
+#include "core/input_file.h"
 #include "core/json.h"
 
 namespace bamtrain {
@@ -44,16 +45,15 @@ std::string state_text(const Json& given, int64_t step) {
   return text;
 }
 
-void write_files(const std::string& folder, const std::string& state,
-                 const CheckpointContents& contents) {
-  // Marks the file as a PyTorch model for Hugging Face's readers.
-  const std::map<std::string, std::string> metadata = {{"format", "pt"}};
-  files::Digests written;
-  const std::string path = folder + "/";
-  written[files::kModel] = write_safetensors(path + files::kModel, contents.model, metadata);
-  written[files::kOptimizer] =
-      write_safetensors(path + files::kOptimizer, contents.optimizer, metadata);
-  DurableFile file(path + files::kState);
+/// Marks the files as a PyTorch model for Hugging Face's readers.
+const std::map<std::string, std::string>& metadata() {
+  static const std::map<std::string, std::string> values = {{"format", "pt"}};
+  return values;
+}
+
+/// What is left to write after the tensors, whose files are `written`.
+void finish_files(const std::string& folder, const std::string& state, files::Digests written) {
+  DurableFile file(folder + "/" + files::kState);
   file.write(state.data(), static_cast<int64_t>(state.size()));
   written[files::kState] = file.finish();
   files::write_manifest(folder, written);
@@ -74,6 +74,30 @@ void publish(const std::string& out_dir, const std::string& temporary, const std
   }
   sync_folder(out_dir);
   if (replaces) remove_tree(replaced);
+}
+
+std::string temporary_folder(const std::string& out_dir, int64_t step) {
+  return out_dir + "/" + leftovers::kTemporary + checkpoint_name(step);
+}
+
+/// Calls f, and if it fails removes the folder `temporary`. Reports the first failure; the next
+/// save removes what cannot be removed now.
+template <class F>
+void or_remove(const std::string& temporary, F&& f) {
+  try {
+    f();
+  } catch (...) {
+    try {
+      remove_tree(temporary);
+    } catch (const Error&) {
+    }
+    throw;
+  }
+}
+
+FileDigest read_back(const std::string& path) {
+  const InputFile file(path, ExitCode::io, "check the folder and its disk");
+  return {file.bytes(), file.sha256()};
 }
 
 void check_listed(const files::Digests& listed, const char* name, const std::string& folder) {
@@ -156,22 +180,52 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
                      const Warn& warn) {
   require(step >= 0, "a step that is not negative");
   const std::string state = state_text(contents.state, step);
-  const std::string name = checkpoint_name(step);
-  const std::string temporary = out_dir + "/" + leftovers::kTemporary + name;
-
+  const std::string temporary = temporary_folder(out_dir, step);
   remove_leftovers(out_dir, warn);
-  try {
+  or_remove(temporary, [&] {
     make_folder(temporary);
-    write_files(temporary, state, contents);
-    publish(out_dir, temporary, name);
-  } catch (...) {
-    // Report the first failure; the next save removes what cannot be removed now.
-    try {
-      remove_tree(temporary);
-    } catch (const Error&) {
-    }
-    throw;
-  }
+    const std::string path = temporary + "/";
+    finish_files(
+        temporary, state,
+        {{files::kModel, write_safetensors(path + files::kModel, contents.model, metadata())},
+         {files::kOptimizer,
+          write_safetensors(path + files::kOptimizer, contents.optimizer, metadata())}});
+    publish(out_dir, temporary, checkpoint_name(step));
+  });
+}
+
+void begin_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                      const Warn& warn) {
+  require(step >= 0, "a step that is not negative");
+  const std::string temporary = temporary_folder(out_dir, step);
+  remove_leftovers(out_dir, warn);
+  or_remove(temporary, [&] {
+    make_folder(temporary);
+    begin_safetensors(temporary + "/" + files::kModel, contents.model, metadata());
+    begin_safetensors(temporary + "/" + files::kOptimizer, contents.optimizer, metadata());
+  });
+}
+
+void write_part(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                const std::function<void(CheckpointPart&)>& write) {
+  const std::string temporary = temporary_folder(out_dir, step);
+  or_remove(temporary, [&] {
+    CheckpointPart part = {{temporary + "/" + files::kModel, contents.model, metadata()},
+                           {temporary + "/" + files::kOptimizer, contents.optimizer, metadata()}};
+    write(part);
+    part.model.finish();
+    part.optimizer.finish();
+  });
+}
+
+void end_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents) {
+  const std::string temporary = temporary_folder(out_dir, step);
+  or_remove(temporary, [&] {
+    finish_files(temporary, state_text(contents.state, step),
+                 {{files::kModel, read_back(temporary + "/" + files::kModel)},
+                  {files::kOptimizer, read_back(temporary + "/" + files::kOptimizer)}});
+    publish(out_dir, temporary, checkpoint_name(step));
+  });
 }
 
 Checkpoint open_checkpoint(const std::string& folder) {

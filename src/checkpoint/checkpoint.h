@@ -64,6 +64,23 @@ std::optional<int64_t> checkpoint_step(const std::string& name);
 void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
                      const Warn& warn);
 
+// Several processes that see one folder save it together, with the same bytes and promises: one
+// begins, then all write their part, then that one ends. Wherever this fails, the temporary folder
+// is removed, unless a process died.
+
+/// `contents`: the same on all processes, except that `state` is that of the one that ends. The
+/// tensors' memory may be missing.
+void begin_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                      const Warn& warn);
+/// `write` gives the files the values of this process, each element that of one process.
+struct CheckpointPart {
+  SafetensorsPart model, optimizer;
+};
+void write_part(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                const std::function<void(CheckpointPart&)>& write);
+/// Reads the files back for their digests.
+void end_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents);
+
 /// Verifies size and SHA-256 of every file, then reads the state. Ignores files that the manifest
 /// does not list. Throws Error (ExitCode::checkpoint) naming a file that is missing, truncated,
 /// damaged, of a newer format, or in a folder named for another step; (ExitCode::io) for one that

@@ -33,6 +33,26 @@ struct NamedTensor {
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata);
 
+/// The same file without the tensors' values, whose memory may be missing: a SafetensorsPart, or
+/// several, write them.
+void begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+/// Values of some of the elements, for a file that begin_safetensors() made of the same arguments.
+class SafetensorsPart {
+ public:
+  /// Throws Error (ExitCode::io), like the others.
+  SafetensorsPart(const std::string& path, const std::vector<NamedTensor>& tensors,
+                  const std::map<std::string, std::string>& metadata);
+  /// Writes `bytes` bytes of the tensor `name`, from its byte `from` on.
+  void write(const std::string& name, int64_t from, const void* data, int64_t bytes);
+  void finish() { file_.finish(); }
+
+ private:
+  PartOfFile file_;
+  std::map<std::string, int64_t> offsets_;  // of each tensor's first byte in the file
+};
+
 /// The metadata entries with each tensor's digest. REQUIRES: as write_safetensors.
 std::map<std::string, std::string> digests_of(const std::vector<NamedTensor>& tensors);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/safetensors.h"
@@ -21,8 +22,9 @@ std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& te
   return order;
 }
 
-std::string header_of(const std::vector<const NamedTensor*>& order,
-                      const std::map<std::string, std::string>& metadata) {
+/// The file up to the first tensor's values: the header and before it its length.
+std::string start_of(const std::vector<const NamedTensor*>& order,
+                     const std::map<std::string, std::string>& metadata) {
   nlohmann::json header = nlohmann::json::object();  // sorts its keys
   if (!metadata.empty()) header[safetensors::kMetadata] = metadata;
   int64_t offset = 0;
@@ -31,7 +33,6 @@ std::string header_of(const std::vector<const NamedTensor*>& order,
             "unique names of tensors");
     const auto bytes = safetensors::byte_size(t->dtype, t->shape);
     require(bytes.has_value(), "tensors with sizes below 2^63");
-    require(t->data != nullptr || *bytes == 0, "tensors with memory");
     const int64_t end = checked_add(offset, *bytes, "tensor " + t->name);
     header[t->name] = {{"dtype", safetensors::format_name(t->dtype)},
                        {"shape", t->shape},
@@ -46,7 +47,10 @@ std::string header_of(const std::vector<const NamedTensor*>& order,
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   require(static_cast<int64_t>(text.size()) <= safetensors::kMaxHeader, "a header below 100 MB");
-  return text;
+  const uint64_t length = text.size();
+  std::string start(safetensors::kLengthBytes, '\0');
+  std::memcpy(start.data(), &length, start.size());
+  return start + text;
 }
 
 }  // namespace
@@ -54,16 +58,39 @@ std::string header_of(const std::vector<const NamedTensor*>& order,
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata) {
   const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  const std::string header = header_of(order, metadata);
-  const uint64_t length = header.size();
-
+  const std::string start = start_of(order, metadata);
   DurableFile file(path);
-  file.write(&length, safetensors::kLengthBytes);
-  file.write(header.data(), static_cast<int64_t>(header.size()));
+  file.write(start.data(), std::ssize(start));
   for (const NamedTensor* t : order) {
-    file.write(t->data, *safetensors::byte_size(t->dtype, t->shape));
+    const int64_t bytes = *safetensors::byte_size(t->dtype, t->shape);
+    require(t->data != nullptr || bytes == 0, "tensors with memory");
+    file.write(t->data, bytes);
   }
   return file.finish();
+}
+
+void begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string start = start_of(in_file_order(tensors), metadata);
+  DurableFile file(path);
+  file.write(start.data(), std::ssize(start));
+  file.finish();
+}
+
+SafetensorsPart::SafetensorsPart(const std::string& path, const std::vector<NamedTensor>& tensors,
+                                 const std::map<std::string, std::string>& metadata)
+    : file_(path) {
+  const std::vector<const NamedTensor*> order = in_file_order(tensors);
+  int64_t offset = std::ssize(start_of(order, metadata));
+  for (const NamedTensor* t : order) {
+    offsets_[t->name] = offset;
+    offset += *safetensors::byte_size(t->dtype, t->shape);
+  }
+}
+
+void SafetensorsPart::write(const std::string& name, int64_t from, const void* data,
+                            int64_t bytes) {
+  file_.write(offsets_.at(name) + from, data, bytes);
 }
 
 std::map<std::string, std::string> digests_of(const std::vector<NamedTensor>& tensors) {

@@ -221,6 +221,25 @@ FileDigest DurableFile::finish() {
   return {bytes_, digest_.hex()};
 }
 
+PartOfFile::PartOfFile(const std::string& path) : path_(path) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) file_failed(path_, "open", errno);
+}
+
+PartOfFile::~PartOfFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PartOfFile::write(int64_t offset, const void* data, int64_t bytes) {
+  if (::lseek(descriptor_, offset, SEEK_SET) != offset) file_failed(path_, "write", errno);
+  write_all(descriptor_, path_, data, bytes, [](const char*, int64_t) {});
+}
+
+void PartOfFile::finish() {
+  sync_file(descriptor_, path_);
+  if (const int error = close_file(&descriptor_)) file_failed(path_, "close", error);
+}
+
 AtomicFile::AtomicFile(const std::string& path) : path_(without_links(path)) {
   struct stat info {};
   if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {

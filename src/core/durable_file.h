@@ -63,6 +63,24 @@ class DurableFile {
   Sha256 digest_;
 };
 
+/// Bytes of a file that exists, which other processes may write at the same time.
+class PartOfFile {
+ public:
+  explicit PartOfFile(const std::string& path);
+  PartOfFile(const PartOfFile&) = delete;
+  PartOfFile& operator=(const PartOfFile&) = delete;
+  ~PartOfFile();
+
+  /// Writes `bytes` bytes at `data` from byte `offset` of the file on.
+  void write(int64_t offset, const void* data, int64_t bytes);
+  /// Syncs the file to disk and closes it.
+  void finish();
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
 /// A file that appears under its name complete and on disk, or not at all. Until `commit`, its
 /// bytes are in an unnamed file in the same folder. On file systems without unnamed files (such as
 /// NFS), and briefly in `commit` everywhere, they are in `path`.tmp-XXXXYYYY. The destructor

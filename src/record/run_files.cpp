@@ -38,9 +38,9 @@ std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const 
   for (const Parameter& p : layout.all()) {
     if (!p.trained) continue;
     out.push_back(
-        {p.name + ".exp_avg", first.dtype, p.shape, first.slice(0, p.offset, p.size).data});
+        {p.name + kFirstMoment, first.dtype, p.shape, first.slice(0, p.offset, p.size).data});
     out.push_back(
-        {p.name + ".exp_avg_sq", second.dtype, p.shape, second.slice(0, p.offset, p.size).data});
+        {p.name + kSecondMoment, second.dtype, p.shape, second.slice(0, p.offset, p.size).data});
   }
   return out;
 }

@@ -22,6 +22,7 @@ std::string shape_text(const std::vector<int64_t>& shape);
 /// The parameters in the flat buffer `master_weights`, under their own names.
 std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& master_weights);
 
+inline constexpr const char *kFirstMoment = ".exp_avg", *kSecondMoment = ".exp_avg_sq";
 /// The optimizer state of trained parameters: NAME.exp_avg and NAME.exp_avg_sq.
 std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const Tensor& first,
                                            const Tensor& second);

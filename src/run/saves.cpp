@@ -15,6 +15,7 @@
 #include "record/validation_values.h"
 #include "run/host_state.h"
 #include "run/init_from.h"
+#include "run/shared_saves.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
@@ -62,10 +63,12 @@ std::string not_to_be_had(const std::string& out_dir, int64_t step) {
 
 }  // namespace
 
-Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
+Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, bool together,
+             Warn warn)
     : run_(run),
       beginning_(beginning),
       lock_(lock),
+      together_(together),
       warn_(std::move(warn)),
       newest_(beginning.step),
       folder_(beginning.checkpoint) {
@@ -121,37 +124,60 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
           .and_then(way_back());
     }
   });
-  HostState host(trainer, comm);
-  host.gather(comm);
+  if (together_) {
+    CheckpointContents contents = outline_of(trainer);
+    run_on_rank_zero(comm, [&] {
+      lock_->require_held();
+      contents.state = state_of(trainer, step);
+      begin_checkpoint(c.out_dir, step, contents, warn_);
+    });
+    run_on_all_ranks(comm, [&] {
+      write_part(c.out_dir, step, contents,
+                 [&](CheckpointPart& part) { write_own(trainer, part); });
+    });
+    run_on_rank_zero(comm, [&] {
+      lock_->require_held();
+      end_checkpoint(c.out_dir, step, contents);
+    });
+  } else {
+    HostState host(trainer, comm);
+    host.gather(comm);
+    run_on_rank_zero(comm, [&] {
+      lock_->require_held();
+      save_checkpoint(c.out_dir, step, {host.model(), host.optimizer(), state_of(trainer, step)},
+                      warn_);
+    });
+  }
   run_on_rank_zero(comm, [&] {
-    lock_->require_held();
-    CheckpointContents contents;
-    contents.model = host.model();
-    contents.optimizer = host.optimizer();
-    contents.state["config"] = run_.resolved;
-    contents.state["data"] = describe_data(trainer.training_data());
-    contents.state["data"]["windows"] = step * trainer.sequences_per_step();
-    contents.state["program"] = this_program();
-    contents.state["tokens"] = step * c.train.tokens_per_step;
-    if (!beginning_.started_from.empty()) contents.state[kStartedFrom] = beginning_.started_from;
-    if (!beginning_.initialized_from.is_null()) {
-      contents.state[kInitializedFrom] = beginning_.initialized_from;
-    }
-    if (best_) {
-      contents.state["best"] = {{"metric", c.checkpoint.best_metric},
-                                {"mode", mode_of(c.checkpoint)},
-                                {"step", best_->step},
-                                {"value", best_->value},
-                                {"of", of_},
-                                {"validation", best_->validation}};
-      if (best_->at_stop) contents.state["best"]["at_stop"] = true;
-    }
-    save_checkpoint(c.out_dir, step, contents, warn_);
     prune_here(seen);
     folder_ = c.out_dir + "/" + checkpoint_name(step);
   });
   newest_ = step;
   seen_ = seen;
+}
+
+nlohmann::json Saves::state_of(const Trainer& trainer, int64_t step) const {
+  const RunConfig& c = run_.config;
+  nlohmann::json state;
+  state["config"] = run_.resolved;
+  state["data"] = describe_data(trainer.training_data());
+  state["data"]["windows"] = step * trainer.sequences_per_step();
+  state["program"] = this_program();
+  state["tokens"] = step * c.train.tokens_per_step;
+  if (!beginning_.started_from.empty()) state[kStartedFrom] = beginning_.started_from;
+  if (!beginning_.initialized_from.is_null()) {
+    state[kInitializedFrom] = beginning_.initialized_from;
+  }
+  if (best_) {
+    state["best"] = {{"metric", c.checkpoint.best_metric},
+                     {"mode", mode_of(c.checkpoint)},
+                     {"step", best_->step},
+                     {"value", best_->value},
+                     {"of", of_},
+                     {"validation", best_->validation}};
+    if (best_->at_stop) state["best"]["at_stop"] = true;
+  }
+  return state;
 }
 
 void Saves::finite_until(Communicator& comm, int64_t step) {

@@ -18,9 +18,12 @@ namespace bamtrain {
 /// checkpoint is kept.
 class Saves {
  public:
-  /// `run`, `beginning` and `lock` (set on rank 0) must outlive it. A missing or damaged best
-  /// checkpoint goes to `warn`. Throws Error (io) if the system cannot read it now.
-  Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn);
+  /// `run`, `beginning` and `lock` (set on rank 0) must outlive it. `together`: each process writes
+  /// the part of the state that it keeps (run/shared_saves.h); otherwise rank 0 writes all. A
+  /// missing or damaged best checkpoint goes to `warn`. Throws Error (io) if the system cannot read
+  /// it now.
+  Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, bool together,
+        Warn warn);
 
   /// `seen`: whether these parameters had a finite loss. Collective, like the others. Throws Error
   /// (io, nonfinite). Writes and removes nothing if the lock is no longer held.
@@ -47,6 +50,8 @@ class Saves {
   std::string way_back() const;
 
  private:
+  /// state.json, on rank 0.
+  nlohmann::json state_of(const Trainer& trainer, int64_t step) const;
   void prune_here(bool seen) const;
 
   struct Best {
@@ -59,6 +64,7 @@ class Saves {
   const TrainRun& run_;
   const Beginning& beginning_;
   const FolderLock* lock_;
+  bool together_;
   Warn warn_;
   int64_t newest_;            // its step; 0: no checkpoint
   std::string folder_;        // known to rank 0

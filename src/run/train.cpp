@@ -25,6 +25,7 @@
 #include "run/peak_matmul.h"
 #include "run/resume.h"
 #include "run/saves.h"
+#include "run/shared_saves.h"
 #include "run/signals.h"
 #include "train/metric_name.h"
 #include "train/trainer.h"
@@ -319,7 +320,14 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   }
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
   std::optional<Saves> opened;
-  run_on_all_ranks(comm, [&] { opened.emplace(run, beginning, result.lock.get(), warn); });
+  const bool divided = trainer.state().ownership().divided();
+  const bool together = divided && is_one_folder(comm, c.out_dir);
+  if (divided && !together) {
+    warn("out_dir is not one folder for all processes, so rank 0 writes checkpoints alone; a shared "
+         "file system is faster");
+  }
+  run_on_all_ranks(comm,
+                   [&] { opened.emplace(run, beginning, result.lock.get(), together, warn); });
   Saves& saves = *opened;
   run_on_rank_zero(comm, [&] {
     if (resumed == end || !trainer.document_start()) return;

@@ -155,6 +155,14 @@ void TrainingState::take(StateTensor t) {
   }
 }
 
+void TrainingState::for_own(StateTensor t,
+                            const std::function<void(FlatRange, const Tensor&)>& f) const {
+  require(ownership_->divided(), "a state that processes divide");
+  for (const OwnedRange& range : ownership_->owned()) {
+    if (range.elements.size() > 0) f(range.elements, part_of(t, range));
+  }
+}
+
 bool TrainingState::is_finite() {
   bool finite = true;
   for (const StateTensor t : kStateTensors) {

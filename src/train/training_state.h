@@ -3,6 +3,7 @@
 // With several processes each may keep a part of it (train/ownership.h).
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -66,6 +67,10 @@ class TrainingState {
   const Tensor& assemble(StateTensor t);
   /// Takes this process's part from its place.
   void take(StateTensor t);
+
+  /// Calls f(elements, tensor) for each range of the elements that this process updates, with what
+  /// it keeps of them. Those of all processes are all elements. REQUIRES: ownership().divided().
+  void for_own(StateTensor t, const std::function<void(FlatRange, const Tensor&)>& f) const;
 
   /// Whether what this process keeps is finite.
   bool is_finite();

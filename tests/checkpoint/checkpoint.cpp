@@ -48,12 +48,16 @@ TEST_CASE("a run's folder is refused with the name of its newest checkpoint") {
 }
 
 TEST_CASE("the same contents give the same bytes in every file") {
-  const TemporaryFolder one, two;
+  const TemporaryFolder one, two, three;
   save(one.path(), 5, 10);
   save(two.path(), 5, 10);
-  for (const std::string& name : names_in(one / "checkpoint-00000005")) {
-    CHECK(read_bytes(one / "checkpoint-00000005/" + name) ==
-          read_bytes(two / "checkpoint-00000005/" + name));
+  save_together(three.path(), 5, 10);
+  const std::vector<std::string> names = names_in(one / "checkpoint-00000005");
+  CHECK(names == names_in(three / "checkpoint-00000005"));
+  for (const std::string& name : names) {
+    const std::string bytes = read_bytes(one / "checkpoint-00000005/" + name);
+    CHECK(bytes == read_bytes(two / "checkpoint-00000005/" + name));
+    CHECK(bytes == read_bytes(three / "checkpoint-00000005/" + name));
   }
 }
 

@@ -22,6 +22,31 @@ inline void save(const std::string& out_dir, int64_t step, int32_t tag) {
   save_checkpoint(out_dir, step, sample.contents(), keep_warning);
 }
 
+/// The same by three processes, which write thirds of every tensor.
+inline void save_together(const std::string& out_dir, int64_t step, int32_t tag) {
+  Sample sample(tag);
+  const CheckpointContents contents = sample.contents();
+  CheckpointContents outline = contents;
+  for (NamedTensor& t : outline.model) t.data = nullptr;
+  for (NamedTensor& t : outline.optimizer) t.data = nullptr;
+  begin_checkpoint(out_dir, step, outline, keep_warning);
+  for (int64_t process = 0; process < 3; ++process) {
+    const auto write = [process](SafetensorsPart& file, const std::vector<NamedTensor>& tensors) {
+      for (const NamedTensor& t : tensors) {
+        int64_t bytes = size_of(t.dtype);
+        for (const int64_t n : t.shape) bytes *= n;
+        const int64_t from = bytes * process / 3, to = bytes * (process + 1) / 3;
+        if (from < to) file.write(t.name, from, static_cast<const char*>(t.data) + from, to - from);
+      }
+    };
+    write_part(out_dir, step, outline, [&](CheckpointPart& part) {
+      write(part.model, contents.model);
+      write(part.optimizer, contents.optimizer);
+    });
+  }
+  end_checkpoint(out_dir, step, outline);
+}
+
 struct Scenario {
   std::string name;
   std::function<void(const std::string& out_dir)> prepare;
@@ -48,6 +73,12 @@ inline std::vector<Scenario> scenarios() {
           {"a later save",
            [](const std::string& out) { save(out, 1, 10); },
            save_two,
+           {10},
+           20,
+           {"checkpoint-00000001", "checkpoint-00000002"}},
+          {"a save by three processes",
+           [](const std::string& out) { save(out, 1, 10); },
+           [](const std::string& out) { save_together(out, 2, 20); },
            {10},
            20,
            {"checkpoint-00000001", "checkpoint-00000002"}},
