@@ -170,9 +170,17 @@ MUTANTS = {
         "seconds count on where a run is resumed"),
     "moments_under_each_others_names": Mutant(
         "record/run_files.cpp",
-        '{p.name + ".exp_avg", first.dtype, p.shape, first.slice(0, p.offset, p.size).data}',
-        '{p.name + ".exp_avg", first.dtype, p.shape, second.slice(0, p.offset, p.size).data}',
+        "{p.name + kFirstMoment, first.dtype, p.shape, first.slice(0, p.offset, p.size).data}",
+        "{p.name + kFirstMoment, first.dtype, p.shape, second.slice(0, p.offset, p.size).data}",
         "run", "a checkpoint's moments have the names that PyTorch knows them by"),
+    "elements_written_at_the_tensors_start": Mutant(
+        "run/shared_saves.cpp", "(both.begin - p.offset) * size_of(values.dtype)", "0", "run",
+        "a checkpoint has the same bytes where processes write it together and where they cannot"),
+    "parts_are_not_synced": Mutant(
+        "core/durable_file.cpp",
+        "  sync_file(descriptor_, path_);\n  if (const int error = close_file(&descriptor_)) file_failed",
+        "  if (const int error = close_file(&descriptor_)) file_failed", "checkpoint",
+        "wherever the process or the machine dies, the old or the new checkpoint is there whole"),
     # --- data
     "epochs_order_kept_within_a_read": Mutant(
         "data/loader.cpp", "windows != n || epoch != number / n)", "windows != n)", "data",
