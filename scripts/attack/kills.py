@@ -56,7 +56,7 @@ class Kills(Attack):
             return False
         if not ended.killed and not one_rank:
             raise Loss(f"it ended with {ended.code} before it was killed")
-        if any(entry.name.startswith((".tmp-", ".replaced-")) for entry in self.entries()):
+        if any(entry.name.startswith((".tmp-checkpoint-", ".replaced-")) for entry in self.entries()):
             self.note("inside a save")
         place.check_checkpoints()
         return True

@@ -8,6 +8,7 @@
 namespace bamtrain::leftovers {
 
 inline constexpr const char* kTemporary = ".tmp-";      // + checkpoint name: to be removed
+inline constexpr const char* kTrial = ".tmp-trial";     // likewise, see run/shared_saves.h
 inline constexpr const char* kReplaced = ".replaced-";  // + checkpoint name: valid, see publish()
 
 /// Whether there is anything at `path`. True if unknown, so that the next operation reports the

@@ -123,7 +123,8 @@ void remove_leftovers(const std::string& out_dir, const Warn& warn) {
   const std::string aside = leftovers::kReplaced;
   for (const std::string& name : names_in(out_dir)) {
     const std::string path = out_dir + "/" + name;
-    if (begins_with(name, leftovers::kTemporary + std::string("checkpoint-"))) {
+    if (name == leftovers::kTrial ||
+        begins_with(name, leftovers::kTemporary + std::string("checkpoint-"))) {
       remove_or_warn(path, warn);
     } else if (begins_with(name, aside) && checkpoint_step(name.substr(aside.size()))) {
       const std::string successor = out_dir + "/" + name.substr(aside.size());

@@ -31,7 +31,7 @@ int64_t mark_of(int r) { return 0x62616d747261696e + r; }
 }  // namespace
 
 bool is_one_folder(Communicator& comm, const std::string& folder) {
-  const std::string path = folder + "/" + leftovers::kTemporary + "checkpoint-trial";
+  const std::string path = folder + "/" + leftovers::kTrial;
   const auto mark = mark_of(comm.rank());
   run_on_rank_zero(comm, [&] { DurableFile(path).finish(); });
   // All have it open before one closes it.

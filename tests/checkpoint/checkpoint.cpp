@@ -118,6 +118,7 @@ TEST_CASE("leftovers are removed and nothing that only looks like one") {
   std::filesystem::create_directories(out / ".tmp-checkpoint-00000001/deep/deeper");
   std::filesystem::create_symlink(out / "a", out / ".tmp-checkpoint-00000001/deep/link");
   write_bytes(out / ".tmp-checkpoint-00000002", "a file");
+  write_bytes(out / ".tmp-trial", "");
   remove_leftovers(out.path(), no_warning);
   CHECK(names_in(out.path()) == kept);
 }

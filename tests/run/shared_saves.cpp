@@ -41,7 +41,7 @@ TEST_CASE("a checkpoint has the same bytes where processes write it together and
   CHECK(together.output.find(alone) == std::string::npos);
   CHECK(apart.output.find(alone) != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("others/out")));
-  CHECK_FALSE(std::filesystem::exists(w.path("one/out/.tmp-checkpoint-trial")));
+  CHECK_FALSE(std::filesystem::exists(w.path("one/out/.tmp-trial")));
   for (const char* file : {"/model.safetensors", "/optimizer.safetensors"}) {
     CHECK(read_text(w.path("one") + name + file) == read_text(w.path("first") + name + file));
   }
