@@ -16,6 +16,7 @@
 #include "core/faults.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "core/word_sum.h"
 
 namespace bamtrain {
 namespace {
@@ -80,24 +81,30 @@ std::string temporary_folder(const std::string& out_dir, int64_t step) {
   return out_dir + "/" + leftovers::kTemporary + checkpoint_name(step);
 }
 
-/// Calls f, and if it fails removes the folder `temporary`. Reports the first failure; the next
-/// save removes what cannot be removed now.
+/// Calls f, and abandons the checkpoint if it fails.
 template <class F>
-void or_remove(const std::string& temporary, F&& f) {
+void or_abandon(const std::string& out_dir, int64_t step, F&& f) {
   try {
     f();
   } catch (...) {
-    try {
-      remove_tree(temporary);
-    } catch (const Error&) {
-    }
+    abandon_checkpoint(out_dir, step);
     throw;
   }
 }
 
-FileDigest read_back(const std::string& path) {
+/// `sum`: its word_sum().
+FileDigest read_back(const std::string& path, uint64_t* sum) {
   const InputFile file(path, ExitCode::io, "check the folder and its disk");
-  return {file.bytes(), file.sha256()};
+  Sha256 digest;
+  *sum = 0;
+  std::vector<char> piece(static_cast<size_t>(std::min(file.bytes(), int64_t{8} << 20)));
+  for (int64_t offset = 0; offset < file.bytes(); offset += std::ssize(piece)) {
+    piece.resize(static_cast<size_t>(std::min(file.bytes() - offset, std::ssize(piece))));
+    file.read(offset, piece.data(), std::ssize(piece));
+    digest.update(piece.data(), piece.size());
+    if (file.bytes() % 4 == 0) *sum += word_sum(offset, piece.data(), std::ssize(piece));
+  }
+  return {file.bytes(), digest.hex()};
 }
 
 void check_listed(const files::Digests& listed, const char* name, const std::string& folder) {
@@ -182,7 +189,7 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
   const std::string state = state_text(contents.state, step);
   const std::string temporary = temporary_folder(out_dir, step);
   remove_leftovers(out_dir, warn);
-  or_remove(temporary, [&] {
+  or_abandon(out_dir, step, [&] {
     make_folder(temporary);
     const std::string path = temporary + "/";
     finish_files(
@@ -194,38 +201,52 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
   });
 }
 
-void begin_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
-                      const Warn& warn) {
+CheckpointSums begin_checkpoint(const std::string& out_dir, int64_t step,
+                                const CheckpointContents& contents, const Warn& warn) {
   require(step >= 0, "a step that is not negative");
   const std::string temporary = temporary_folder(out_dir, step);
   remove_leftovers(out_dir, warn);
-  or_remove(temporary, [&] {
+  CheckpointSums sums;
+  or_abandon(out_dir, step, [&] {
     make_folder(temporary);
-    begin_safetensors(temporary + "/" + files::kModel, contents.model, metadata());
-    begin_safetensors(temporary + "/" + files::kOptimizer, contents.optimizer, metadata());
+    sums.model = begin_safetensors(temporary + "/" + files::kModel, contents.model, metadata());
+    sums.optimizer =
+        begin_safetensors(temporary + "/" + files::kOptimizer, contents.optimizer, metadata());
   });
+  return sums;
 }
 
-void write_part(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
-                const std::function<void(CheckpointPart&)>& write) {
-  const std::string temporary = temporary_folder(out_dir, step);
-  or_remove(temporary, [&] {
-    CheckpointPart part = {{temporary + "/" + files::kModel, contents.model, metadata()},
-                           {temporary + "/" + files::kOptimizer, contents.optimizer, metadata()}};
-    write(part);
-    part.model.finish();
-    part.optimizer.finish();
-  });
+CheckpointSums write_part(const std::string& out_dir, int64_t step,
+                          const CheckpointContents& contents,
+                          const std::function<void(CheckpointPart&)>& write) {
+  const std::string path = temporary_folder(out_dir, step) + "/";
+  CheckpointPart part = {{path + files::kModel, contents.model, metadata()},
+                         {path + files::kOptimizer, contents.optimizer, metadata()}};
+  write(part);
+  return {part.model.finish(), part.optimizer.finish()};
 }
 
-void end_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents) {
+bool end_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                    const CheckpointSums& sums) {
   const std::string temporary = temporary_folder(out_dir, step);
-  or_remove(temporary, [&] {
-    finish_files(temporary, state_text(contents.state, step),
-                 {{files::kModel, read_back(temporary + "/" + files::kModel)},
-                  {files::kOptimizer, read_back(temporary + "/" + files::kOptimizer)}});
+  CheckpointSums found;
+  or_abandon(out_dir, step, [&] {
+    const std::string state = state_text(contents.state, step);
+    const FileDigest model = read_back(temporary + "/" + files::kModel, &found.model);
+    const FileDigest optimizer = read_back(temporary + "/" + files::kOptimizer, &found.optimizer);
+    if (found != sums) return;
+    finish_files(temporary, state, {{files::kModel, model}, {files::kOptimizer, optimizer}});
     publish(out_dir, temporary, checkpoint_name(step));
   });
+  if (found != sums) abandon_checkpoint(out_dir, step);
+  return found == sums;
+}
+
+void abandon_checkpoint(const std::string& out_dir, int64_t step) {
+  try {
+    remove_tree(temporary_folder(out_dir, step));
+  } catch (const Error&) {
+  }
 }
 
 Checkpoint open_checkpoint(const std::string& folder) {

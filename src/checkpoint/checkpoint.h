@@ -65,21 +65,34 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
                      const Warn& warn);
 
 // Several processes that see one folder save it together, with the same bytes and promises: one
-// begins, then all write their part, then that one ends. Wherever this fails, the temporary folder
-// is removed, unless a process died.
+// begins, then all write their parts, then that one ends, or abandons it where a part failed.
 
-/// `contents`: the same on all processes, except that `state` is that of the one that ends. The
+/// word_sum() of what was written to the model's and the optimizer's file. Those of all parts add
+/// up.
+struct CheckpointSums {
+  uint64_t model = 0, optimizer = 0;
+
+  bool operator==(const CheckpointSums&) const = default;
+};
+
+/// `contents`: the same on all processes, but `state`, which is that of the one that ends. The
 /// tensors' memory may be missing.
-void begin_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
-                      const Warn& warn);
+CheckpointSums begin_checkpoint(const std::string& out_dir, int64_t step,
+                                const CheckpointContents& contents, const Warn& warn);
 /// `write` gives the files the values of this process, each element that of one process.
 struct CheckpointPart {
   SafetensorsPart model, optimizer;
 };
-void write_part(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
-                const std::function<void(CheckpointPart&)>& write);
-/// Reads the files back for their digests.
-void end_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents);
+CheckpointSums write_part(const std::string& out_dir, int64_t step,
+                          const CheckpointContents& contents,
+                          const std::function<void(CheckpointPart&)>& write);
+/// Reads the files back. Returns false, and abandons the checkpoint, if they have other bytes than
+/// those of `sums`, of all parts and the beginning: then they are in no file system that several
+/// processes can write to.
+bool end_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                    const CheckpointSums& sums);
+/// Removes what was written. What cannot be removed is left for the next save.
+void abandon_checkpoint(const std::string& out_dir, int64_t step);
 
 /// Verifies size and SHA-256 of every file, then reads the state. Ignores files that the manifest
 /// does not list. Throws Error (ExitCode::checkpoint) naming a file that is missing, truncated,
@@ -126,12 +139,14 @@ void remove_leftovers(const std::string& out_dir, const Warn& warn);
 
 /// Removes every checkpoint except the newest `keep`, those whose step is a multiple of
 /// `keep_every` (0: none), that of step `best`, and the newest valid one. To find that one, it
-/// reads the newest back in full whenever there is something to remove. Damaged ones are named in
+/// reads the newest back in full whenever there is something to remove, unless that is
+/// `read_back`, of which it has been done already. Damaged ones are named in
 /// calls of `warn`. If all are damaged, throws Error (ExitCode::checkpoint) and removes nothing.
 /// What cannot be read or removed is named too, and left for the next time. Calls
 /// `remove_leftovers` first.
 /// REQUIRES: keep >= 1, keep_every >= 0, no other process writes checkpoints to `out_dir`.
 void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
-                       std::optional<int64_t> best, const Warn& warn);
+                       std::optional<int64_t> best, const Warn& warn,
+                       std::optional<int64_t> read_back = std::nullopt);
 
 }  // namespace bamtrain

@@ -137,7 +137,8 @@ void remove_leftovers(const std::string& out_dir, const Warn& warn) {
 }
 
 void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
-                       std::optional<int64_t> best, const Warn& warn) {
+                       std::optional<int64_t> best, const Warn& warn,
+                       std::optional<int64_t> read_back) {
   require(keep >= 1 && keep_every >= 0, "at least one checkpoint to keep");
   try {
     remove_leftovers(out_dir, warn);
@@ -149,8 +150,12 @@ void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_ev
     }
     if (unwanted.empty()) return;
 
-    const std::optional<Checkpoint> valid = newest_checkpoint(out_dir, warn);
-    std::erase_if(unwanted, [&](const Candidate& c) { return valid && c.step == valid->step; });
+    std::optional<int64_t> valid = all[0].step;
+    if (valid != read_back) {
+      const std::optional<Checkpoint> found = newest_checkpoint(out_dir, warn);
+      valid = found ? std::optional(found->step) : std::nullopt;
+    }
+    std::erase_if(unwanted, [&](const Candidate& c) { return valid == c.step; });
     // Renamed first, so that a partly removed folder is never taken for a damaged checkpoint.
     const std::string doomed = out_dir + "/" + leftovers::kTemporary;
     for (const Candidate& c : unwanted) rename_path(out_dir + "/" + c.name, doomed + c.name);

@@ -33,10 +33,10 @@ struct NamedTensor {
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata);
 
-/// The same file without the tensors' values, whose memory may be missing: a SafetensorsPart, or
-/// several, write them.
-void begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const std::map<std::string, std::string>& metadata);
+/// The same file with zeros in place of the tensors' values, whose memory may be missing: a
+/// SafetensorsPart, or several, write them. Returns the word_sum() of what it wrote.
+uint64_t begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                           const std::map<std::string, std::string>& metadata);
 
 /// Values of some of the elements, for a file that begin_safetensors() made of the same arguments.
 class SafetensorsPart {
@@ -46,10 +46,12 @@ class SafetensorsPart {
                   const std::map<std::string, std::string>& metadata);
   /// Writes `bytes` bytes of the tensor `name`, from its byte `from` on.
   void write(const std::string& name, int64_t from, const void* data, int64_t bytes);
-  void finish() { file_.finish(); }
+  /// Returns the word_sum() of what was written.
+  uint64_t finish();
 
  private:
   PartOfFile file_;
+  uint64_t sum_ = 0;
   std::map<std::string, int64_t> offsets_;  // of each tensor's first byte in the file
 };
 

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/sha256.h"
+#include "core/word_sum.h"
 
 namespace bamtrain {
 namespace {
@@ -69,12 +70,17 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
   return file.finish();
 }
 
-void begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  const std::string start = start_of(in_file_order(tensors), metadata);
+uint64_t begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                           const std::map<std::string, std::string>& metadata) {
+  const std::vector<const NamedTensor*> order = in_file_order(tensors);
+  const std::string start = start_of(order, metadata);
+  int64_t bytes = std::ssize(start);
+  for (const NamedTensor* t : order) bytes += *safetensors::byte_size(t->dtype, t->shape);
   DurableFile file(path);
   file.write(start.data(), std::ssize(start));
+  file.extend(bytes);
   file.finish();
+  return word_sum(0, start.data(), std::ssize(start));
 }
 
 SafetensorsPart::SafetensorsPart(const std::string& path, const std::vector<NamedTensor>& tensors,
@@ -90,7 +96,14 @@ SafetensorsPart::SafetensorsPart(const std::string& path, const std::vector<Name
 
 void SafetensorsPart::write(const std::string& name, int64_t from, const void* data,
                             int64_t bytes) {
-  file_.write(offsets_.at(name) + from, data, bytes);
+  const int64_t offset = offsets_.at(name) + from;
+  file_.write(offset, data, bytes);
+  sum_ += word_sum(offset, data, bytes);
+}
+
+uint64_t SafetensorsPart::finish() {
+  file_.finish();
+  return sum_;
 }
 
 std::map<std::string, std::string> digests_of(const std::vector<NamedTensor>& tensors) {

@@ -212,6 +212,11 @@ void DurableFile::write(const void* data, int64_t bytes) {
   });
 }
 
+void DurableFile::extend(int64_t bytes) {
+  const int error = outcome(FileOp::write, path_, [&] { return ::ftruncate(descriptor_, bytes); });
+  if (error) file_failed(path_, "extend", error);
+}
+
 FileDigest DurableFile::finish() {
   sync_file(descriptor_, path_);
   if (const int error = close_file(&descriptor_)) {
@@ -222,8 +227,11 @@ FileDigest DurableFile::finish() {
 }
 
 PartOfFile::PartOfFile(const std::string& path) : path_(path) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) file_failed(path_, "open", errno);
+  const int error = outcome(FileOp::open, path_, [&] {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    return descriptor_ < 0 ? -1 : 0;
+  });
+  if (error) file_failed(path_, "open", error);
 }
 
 PartOfFile::~PartOfFile() {

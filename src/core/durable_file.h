@@ -15,6 +15,7 @@ namespace bamtrain {
 enum class FileOp {
   make_folder,
   create,
+  open,
   create_unnamed,
   link,
   write,
@@ -52,6 +53,8 @@ class DurableFile {
 
   /// Appends `bytes` bytes at `data`.
   void write(const void* data, int64_t bytes);
+  /// Appends zeros, which take no space and are not hashed, up to a length of `bytes`.
+  void extend(int64_t bytes);
   /// Syncs the file to disk and closes it. The folder's entry for a new file is durable only after
   /// `sync_folder`.
   FileDigest finish();
@@ -63,7 +66,8 @@ class DurableFile {
   Sha256 digest_;
 };
 
-/// Bytes of a file that exists, which other processes may write at the same time.
+/// Bytes of a file that exists, of whose others other processes may write at the same time. They
+/// lie before the file's end: past it, NFS writes whole pages, over what others have there.
 class PartOfFile {
  public:
   explicit PartOfFile(const std::string& path);

@@ -122,7 +122,8 @@ class MpiLink final : public PeerLink {
   }
 
   /// Waits on a thread beside the one that computes, and leaves it the core. What gives up leaves
-  /// messages behind: a computation fails by a bug alone, and the process ends.
+  /// messages behind, since the process ends: a computation fails by a bug or where shards cannot
+  /// be read.
   void wait_aside(MPI_Request* request) {
     for (int done = 0;;) {
       check(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");

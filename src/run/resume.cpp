@@ -305,9 +305,27 @@ void note_version(const Checkpoint& checkpoint, Progress& progress) {
                   writer, version()));
 }
 
+/// Refuses a run that would go on from an older checkpoint than another rank's out_dir has: each
+/// node may have a folder of its own, and the nodes may have changed places.
+void require_newest(const RunConfig& c, Communicator& comm) {
+  int64_t own = -1, of_first = -1;
+  run_on_all_ranks(comm, [&] {
+    if (exists(c.out_dir)) own = newest_step(c.out_dir).value_or(-1);
+  });
+  of_first = own;
+  comm.broadcast(&of_first, sizeof of_first, 0);
+  run_on_all_ranks(comm, [&] {
+    if (own <= of_first) return;
+    throw Error(ExitCode::checkpoint, fmt::format("rank {}: {}", comm.rank(), c.out_dir),
+                "no newer checkpoint than in rank 0's out_dir", checkpoint_name(own),
+                "copy it to rank 0's node, or remove it");
+  });
+}
+
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
   Beginning beginning;
   int64_t& step = beginning.step;
+  if (comm.size() > 1) require_newest(run.config, comm);
   HostState state(trainer, comm);
   run_on_rank_zero(comm, [&] {
     const auto checkpoint =

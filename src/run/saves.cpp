@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -124,36 +125,64 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
           .and_then(way_back());
     }
   });
-  if (together_) {
-    CheckpointContents contents = outline_of(trainer);
-    run_on_rank_zero(comm, [&] {
-      lock_->require_held();
-      contents.state = state_of(trainer, step);
-      begin_checkpoint(c.out_dir, step, contents, warn_);
-    });
-    run_on_all_ranks(comm, [&] {
-      write_part(c.out_dir, step, contents,
-                 [&](CheckpointPart& part) { write_own(trainer, part); });
-    });
-    run_on_rank_zero(comm, [&] {
-      lock_->require_held();
-      end_checkpoint(c.out_dir, step, contents);
-    });
-  } else {
-    HostState host(trainer, comm);
-    host.gather(comm);
-    run_on_rank_zero(comm, [&] {
-      lock_->require_held();
-      save_checkpoint(c.out_dir, step, {host.model(), host.optimizer(), state_of(trainer, step)},
-                      warn_);
-    });
+  if (together_ && !write_together(trainer, comm, step)) {
+    together_ = false;
+    warn_(c.out_dir +
+          " does not keep what several processes write to one file, so rank 0 writes checkpoints "
+          "alone from here on");
   }
+  if (!together_) write_alone(trainer, comm, step);
   run_on_rank_zero(comm, [&] {
-    prune_here(seen);
+    prune_here(seen, together_ ? std::optional(step) : std::nullopt);
     folder_ = c.out_dir + "/" + checkpoint_name(step);
   });
   newest_ = step;
   seen_ = seen;
+}
+
+/// Returns whether the files have what the processes wrote.
+bool Saves::write_together(const Trainer& trainer, Communicator& comm, int64_t step) {
+  const std::string& out_dir = run_.config.out_dir;
+  CheckpointContents contents = outline_of(trainer);
+  CheckpointSums own;
+  run_on_rank_zero(comm, [&] {
+    lock_->require_held();
+    contents.state = state_of(trainer, step);
+    own = begin_checkpoint(out_dir, step, contents, warn_);
+  });
+  std::exception_ptr failure;
+  try {
+    const CheckpointSums part = write_part(
+        out_dir, step, contents, [&](CheckpointPart& files) { write_own(trainer, files); });
+    own.model += part.model;
+    own.optimizer += part.optimizer;
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  // Not before all others have ended, whose files are open.
+  if (comm.any(failure != nullptr)) {
+    run_on_rank_zero(comm, [&] { abandon_checkpoint(out_dir, step); });
+  }
+  run_on_all_ranks(comm, [&] {
+    if (failure) std::rethrow_exception(failure);
+  });
+  const CheckpointSums sums = sum_over_ranks(comm, own);
+  bool kept = true;
+  run_on_rank_zero(comm, [&] {
+    lock_->require_held();
+    kept = end_checkpoint(out_dir, step, contents, sums);
+  });
+  return !comm.any(!kept);
+}
+
+void Saves::write_alone(Trainer& trainer, Communicator& comm, int64_t step) {
+  HostState host(trainer, comm);
+  host.gather(comm);
+  run_on_rank_zero(comm, [&] {
+    lock_->require_held();
+    save_checkpoint(run_.config.out_dir, step,
+                    {host.model(), host.optimizer(), state_of(trainer, step)}, warn_);
+  });
 }
 
 nlohmann::json Saves::state_of(const Trainer& trainer, int64_t step) const {
@@ -191,10 +220,11 @@ void Saves::prune(Communicator& comm, bool seen) {
   run_on_rank_zero(comm, [&] { prune_here(seen); });
 }
 
-void Saves::prune_here(bool seen) const {
+void Saves::prune_here(bool seen, std::optional<int64_t> read_back) const {
   lock_->require_held();
   const CheckpointConfig& c = run_.config.checkpoint;
-  prune_checkpoints(run_.config.out_dir, c.keep + (seen ? 0 : 1), c.keep_every, best_step(), warn_);
+  prune_checkpoints(run_.config.out_dir, c.keep + (seen ? 0 : 1), c.keep_every, best_step(), warn_,
+                    read_back);
 }
 
 Error Saves::explained(const NonfiniteStep& e) const {

@@ -19,9 +19,9 @@ namespace bamtrain {
 class Saves {
  public:
   /// `run`, `beginning` and `lock` (set on rank 0) must outlive it. `together`: each process writes
-  /// the part of the state that it keeps (run/shared_saves.h); otherwise rank 0 writes all. A
-  /// missing or damaged best checkpoint goes to `warn`. Throws Error (io) if the system cannot read
-  /// it now.
+  /// the part of the state that it keeps (run/shared_saves.h), as long as what it writes is found
+  /// again; otherwise rank 0 writes all. A missing or damaged best checkpoint goes to `warn`.
+  /// Throws Error (io) if the system cannot read it now.
   Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, bool together,
         Warn warn);
 
@@ -52,7 +52,10 @@ class Saves {
  private:
   /// state.json, on rank 0.
   nlohmann::json state_of(const Trainer& trainer, int64_t step) const;
-  void prune_here(bool seen) const;
+  bool write_together(const Trainer& trainer, Communicator& comm, int64_t step);
+  void write_alone(Trainer& trainer, Communicator& comm, int64_t step);
+  /// `read_back`: as for prune_checkpoints.
+  void prune_here(bool seen, std::optional<int64_t> read_back = {}) const;
 
   struct Best {
     int64_t step = 0;

@@ -1,6 +1,9 @@
 #include "run/shared_saves.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "checkpoint/leftovers.h"
@@ -13,50 +16,71 @@
 namespace bamtrain {
 namespace {
 
-/// Whether f fails for reasons of files.
+/// Why f fails, with the ranks of which it does; empty: of none. Collective.
 template <class F>
-bool fails(F&& f) {
+std::string failures_of(Communicator& comm, F&& f) {
+  std::string own = "nothing";
+  bool failed = false;
   try {
     f();
   } catch (const Error& e) {
     if (e.code() != ExitCode::io) throw;
-    return true;
+    own = e.what();
+    failed = true;
   }
-  return false;
+  if (!comm.any(failed)) return "";
+  const std::string different = different_names(comm, own);
+  return different.empty() ? own : different;
 }
 
 /// What rank r writes to the file of a trial.
 int64_t mark_of(int r) { return 0x62616d747261696e + r; }
 
+uint64_t sum_of_all(Communicator& comm, uint64_t own) {
+  std::array<double, 4> sums = {};  // of 16 bits each, so that they are exact
+  for (size_t n = 0; n < sums.size(); ++n) sums[n] = static_cast<double>(own >> 16 * n & 0xffff);
+  comm.sum(sums.data(), std::ssize(sums));
+  uint64_t all = 0;
+  for (size_t n = 0; n < sums.size(); ++n) all += static_cast<uint64_t>(sums[n]) << 16 * n;
+  return all;
+}
+
 }  // namespace
 
-bool is_one_folder(Communicator& comm, const std::string& folder) {
+std::string try_shared_file(Communicator& comm, const std::string& folder) {
+  constexpr int64_t kBytes = sizeof(int64_t);
   const std::string path = folder + "/" + leftovers::kTrial;
-  const auto mark = mark_of(comm.rank());
-  run_on_rank_zero(comm, [&] { DurableFile(path).finish(); });
-  // All have it open before one closes it.
-  std::optional<PartOfFile> own;
-  bool refused = comm.any(fails([&] { own.emplace(path); }));
-  if (!refused) {
-    refused = comm.any(fails([&] {
-      own->write(comm.rank() * int64_t{sizeof(mark)}, &mark, sizeof(mark));
-      own->finish();
-    }));
-  }
-  bool one = !refused;
   run_on_rank_zero(comm, [&] {
-    const bool unread = fails([&] {
-      const InputFile file(path, ExitCode::io, "check the folder");
-      for (int r = 0; one && r < comm.size(); ++r) {
-        int64_t found = 0;
-        file.read(r * int64_t{sizeof(found)}, &found, sizeof(found));
-        one = found == mark_of(r);
-      }
+    DurableFile file(path);
+    file.extend(comm.size() * kBytes);
+    file.finish();
+  });
+  // All have it open before one closes it: stores that take a file whole keep what the last wrote.
+  std::optional<PartOfFile> own;
+  std::string failures = failures_of(comm, [&] { own.emplace(path); });
+  if (failures.empty()) {
+    failures = failures_of(comm, [&] {
+      const int64_t mark = mark_of(comm.rank());
+      own->write(comm.rank() * kBytes, &mark, kBytes);
+      own->finish();
     });
-    one = one && !unread;
+  }
+  int64_t lost = -1;  // a rank whose mark is not there
+  run_on_rank_zero(comm, [&] {
+    for (int r = 0; failures.empty() && lost < 0 && r < comm.size(); ++r) {
+      int64_t found = 0;
+      InputFile(path, ExitCode::io, "check the folder").read(r * kBytes, &found, kBytes);
+      if (found != mark_of(r)) lost = r;
+    }
     remove_tree(path);
   });
-  return !comm.any(!one);
+  comm.broadcast(&lost, sizeof lost, 0);
+  if (lost >= 0) return fmt::format("{}: what rank {} wrote is not there", path, lost);
+  return failures;
+}
+
+CheckpointSums sum_over_ranks(Communicator& comm, const CheckpointSums& own) {
+  return {sum_of_all(comm, own.model), sum_of_all(comm, own.optimizer)};
 }
 
 CheckpointContents outline_of(const Trainer& trainer) {

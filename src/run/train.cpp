@@ -321,10 +321,13 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
   std::optional<Saves> opened;
   const bool divided = trainer.state().ownership().divided();
-  const bool together = divided && is_one_folder(comm, c.out_dir);
-  if (divided && !together) {
-    warn("out_dir is not one folder for all processes, so rank 0 writes checkpoints alone; a shared "
-         "file system is faster");
+  const std::string apart = divided ? try_shared_file(comm, c.out_dir) : "";
+  const bool together = divided && apart.empty();
+  if (!apart.empty()) {
+    warn(
+        "not all processes can write to one file in out_dir, so rank 0 writes checkpoints alone; "
+        "what stops them: " +
+        apart);
   }
   run_on_all_ranks(comm,
                    [&] { opened.emplace(run, beginning, result.lock.get(), together, warn); });

@@ -1,6 +1,9 @@
 #include "checkpoint/checkpoint.h"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <limits>
 
 #include "catch.h"
@@ -51,7 +54,7 @@ TEST_CASE("the same contents give the same bytes in every file") {
   const TemporaryFolder one, two, three;
   save(one.path(), 5, 10);
   save(two.path(), 5, 10);
-  save_together(three.path(), 5, 10);
+  CHECK(save_together(three.path(), 5, 10));
   const std::vector<std::string> names = names_in(one / "checkpoint-00000005");
   CHECK(names == names_in(three / "checkpoint-00000005"));
   for (const std::string& name : names) {
@@ -59,6 +62,36 @@ TEST_CASE("the same contents give the same bytes in every file") {
     CHECK(bytes == read_bytes(two / "checkpoint-00000005/" + name));
     CHECK(bytes == read_bytes(three / "checkpoint-00000005/" + name));
   }
+}
+
+/// What a file system may do to a file that several nodes write.
+TEST_CASE("a checkpoint without the bytes that were written is not published") {
+  const TemporaryFolder out;
+  save(out.path(), 1, 10);
+  const auto overwrite = [&](const char* file, int64_t from, int64_t bytes) {
+    std::fstream f(out / (".tmp-checkpoint-00000002/" + std::string(file)),
+                   std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(from);
+    f << std::string(static_cast<size_t>(bytes), '\0');
+  };
+  const auto shorten = [&](int64_t by) {
+    const std::string path = out / ".tmp-checkpoint-00000002/optimizer.safetensors";
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - by);
+  };
+  const std::vector<std::function<void()>> losses = {
+      [&] { overwrite("model.safetensors", 0, 8); },
+      [&] { overwrite("model.safetensors", 400, 8); },
+      [&] { overwrite("optimizer.safetensors", 400, 4); },
+      [&] { shorten(1); },
+      [&] { shorten(4); },
+      [&] { shorten(16); },
+  };
+  for (size_t n = 0; n < losses.size(); ++n) {
+    INFO("loss " << n);
+    CHECK_FALSE(save_together(out.path(), 2, 20, losses[n]));
+    CHECK(names_in(out.path()) == std::vector<std::string>{"checkpoint-00000001"});
+  }
+  CHECK(save_together(out.path(), 2, 20));
 }
 
 TEST_CASE("names of checkpoints and steps belong together, and nothing else is such a name") {

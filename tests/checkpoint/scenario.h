@@ -22,29 +22,41 @@ inline void save(const std::string& out_dir, int64_t step, int32_t tag) {
   save_checkpoint(out_dir, step, sample.contents(), keep_warning);
 }
 
-/// The same by three processes, which write thirds of every tensor.
-inline void save_together(const std::string& out_dir, int64_t step, int32_t tag) {
+/// The same by three processes, which write thirds of every tensor, none where one cannot. Returns
+/// whether what they wrote was found again, after `between`.
+inline bool save_together(
+    const std::string& out_dir, int64_t step, int32_t tag,
+    const std::function<void()>& between = [] {}) {
   Sample sample(tag);
   const CheckpointContents contents = sample.contents();
   CheckpointContents outline = contents;
   for (NamedTensor& t : outline.model) t.data = nullptr;
   for (NamedTensor& t : outline.optimizer) t.data = nullptr;
-  begin_checkpoint(out_dir, step, outline, keep_warning);
+  CheckpointSums sums = begin_checkpoint(out_dir, step, outline, keep_warning);
   for (int64_t process = 0; process < 3; ++process) {
     const auto write = [process](SafetensorsPart& file, const std::vector<NamedTensor>& tensors) {
       for (const NamedTensor& t : tensors) {
         int64_t bytes = size_of(t.dtype);
         for (const int64_t n : t.shape) bytes *= n;
-        const int64_t from = bytes * process / 3, to = bytes * (process + 1) / 3;
+        const int64_t words = bytes / 4;
+        const int64_t from = words * process / 3 * 4, to = words * (process + 1) / 3 * 4;
         if (from < to) file.write(t.name, from, static_cast<const char*>(t.data) + from, to - from);
       }
     };
-    write_part(out_dir, step, outline, [&](CheckpointPart& part) {
-      write(part.model, contents.model);
-      write(part.optimizer, contents.optimizer);
-    });
+    try {
+      const CheckpointSums own = write_part(out_dir, step, outline, [&](CheckpointPart& part) {
+        write(part.model, contents.model);
+        write(part.optimizer, contents.optimizer);
+      });
+      sums.model += own.model;
+      sums.optimizer += own.optimizer;
+    } catch (const Error&) {
+      abandon_checkpoint(out_dir, step);
+      throw;
+    }
   }
-  end_checkpoint(out_dir, step, outline);
+  between();
+  return end_checkpoint(out_dir, step, outline, sums);
 }
 
 struct Scenario {

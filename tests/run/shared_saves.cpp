@@ -3,27 +3,28 @@
 #include <filesystem>
 
 #include "catch.h"
+#include "core/error.h"
 #include "train/support.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
 
-TEST_CASE("a checkpoint has the same bytes where processes write it together and where they cannot") {
-  if (!have_mpi()) {
-    WARN("built without MPI");
-    return;
+namespace {
+
+/// A run whose out_dir, "out", is in the folder that each rank works in.
+class Apart {
+ public:
+  Apart() : config_(small_run(w)) {
+    config_["train"]["tokens_per_step"] = 768;
+    config_["train"]["lanes"] = 6;
+    config_["train"]["shard_optimizer"] = true;
+    config_["out_dir"] = "out";
   }
-  const Workplace w;
-  nlohmann::json c = small_run(w);
-  c["train"]["tokens_per_step"] = 768;
-  c["train"]["lanes"] = 6;
-  c["train"]["stop_at"] = 2;
-  c["train"]["shard_optimizer"] = true;
-  c["out_dir"] = "out";
-  std::vector<std::string> command = bamtrain_command(write_config(w, "run.json", c));
-  command[0] = std::filesystem::absolute(command[0]);
-  /// Rank 0 in one folder, the two others in another.
-  const auto run_in = [&](const std::string& first, const std::string& others) {
+  /// Up to a step, rank 0 in one folder, the two others in another.
+  Outcome run_in(const std::string& first, const std::string& others, int end) {
+    config_["train"]["stop_at"] = end;
+    std::vector<std::string> command = bamtrain_command(write_config(w, "run.json", config_));
+    command[0] = std::filesystem::absolute(command[0]);
     std::vector<std::string> all = {"mpirun"};
     for (const auto& [n, folder] : {std::pair{"1", first}, {"2", others}}) {
       std::filesystem::create_directories(w.path(folder));
@@ -32,17 +33,55 @@ TEST_CASE("a checkpoint has the same bytes where processes write it together and
       all.insert(all.end(), command.begin(), command.end());
     }
     return run(all, threads(1));
-  };
-  const std::string alone = "rank 0 writes checkpoints alone", name = "/out/checkpoint-00000002";
-  const Outcome together = run_in("one", "one"), apart = run_in("first", "others");
+  }
+
+  const Workplace w;
+
+ private:
+  nlohmann::json config_;
+};
+
+const std::string kAlone = "so rank 0 writes checkpoints alone";
+
+}  // namespace
+
+TEST_CASE(
+    "a checkpoint has the same bytes where processes write it together and where they cannot") {
+  if (!have_mpi()) {
+    WARN("built without MPI");
+    return;
+  }
+  Apart runs;
+  const Workplace& w = runs.w;
+  const Outcome together = runs.run_in("one", "one", 2), apart = runs.run_in("first", "others", 2);
   INFO(together.output << apart.output);
   REQUIRE(together.code == 0);
   REQUIRE(apart.code == 0);
-  CHECK(together.output.find(alone) == std::string::npos);
-  CHECK(apart.output.find(alone) != std::string::npos);
+  CHECK(together.output.find(kAlone) == std::string::npos);
+  CHECK(apart.output.find(kAlone + "; what stops them: nothing (rank 0), out/.tmp-trial: cannot "
+                                   "open: No such file or directory") != std::string::npos);
+  CHECK(apart.output.find("(rank 1)") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("others/out")));
   CHECK_FALSE(std::filesystem::exists(w.path("one/out/.tmp-trial")));
   for (const char* file : {"/model.safetensors", "/optimizer.safetensors"}) {
-    CHECK(read_text(w.path("one") + name + file) == read_text(w.path("first") + name + file));
+    const std::string name = std::string("/out/checkpoint-00000002") + file;
+    CHECK(read_text(w.path("one") + name) == read_text(w.path("first") + name));
   }
+}
+
+TEST_CASE("a run does not begin anew where another rank has its checkpoint") {
+  if (!have_mpi()) {
+    WARN("built without MPI");
+    return;
+  }
+  Apart runs;
+  REQUIRE(runs.run_in("first", "others", 2).code == 0);
+  // The nodes have changed places.
+  const Outcome refused = runs.run_in("others", "first", 3);
+  INFO(refused.output);
+  CHECK(refused.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(refused.output.find("rank 1: out: expected no newer checkpoint than in rank 0's out_dir, "
+                            "found checkpoint-00000002") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(runs.w.path("others/out")));
+  CHECK(runs.run_in("first", "others", 3).code == 0);
 }
