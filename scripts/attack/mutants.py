@@ -176,6 +176,9 @@ MUTANTS = {
     "elements_written_at_the_tensors_start": Mutant(
         "run/shared_saves.cpp", "(both.begin - p.offset) * size_of(values.dtype)", "0", "run",
         "a checkpoint has the same bytes where processes write it together and where they cannot"),
+    "parts_are_not_compared": Mutant(
+        "checkpoint/checkpoint.cpp", "if (found != sums) return;", "", "checkpoint",
+        "a checkpoint without the bytes that were written is not published"),
     "parts_are_not_synced": Mutant(
         "core/durable_file.cpp",
         "  sync_file(descriptor_, path_);\n  if (const int error = close_file(&descriptor_)) file_failed",
@@ -200,8 +203,8 @@ MUTANTS = {
         "checkpoint/checkpoint.cpp", "  sync_folder(out_dir);\n", "", "checkpoint",
         "wherever the process or the machine dies, the old or the new checkpoint is there whole"),
     "newest_valid_one_not_spared": Mutant(
-        "checkpoint/retention.cpp", "return valid && c.step == valid->step;",
-        "return valid && c.step == valid->step + 1;", "checkpoint",
+        "checkpoint/retention.cpp", "return valid == c.step;",
+        "return valid == c.step + 1;", "checkpoint",
         "pruning keeps the newest valid checkpoint and removes nothing where none is valid"),
     # --- processes
     "flags_of_all_in_place_of_any": Mutant(

@@ -139,14 +139,15 @@ void GroupReduction::reduce(PeerLink& link, std::span<const FlatRange> ranges,
   require(std::ssize(sums) == own_sums(), "the sums of the process's groups");
   require(processes_ == 1 || messages.dtype == sums[0].dtype, "messages of the data's type");
   if (processes_ == 1) return;
-  halves_ ? reduce_by_halves(link, ranges, sums[0], messages)
-          : reduce_directly(link, ranges, sums, messages);
+  if (halves_) return reduce_by_halves(link, ranges, sums[0], messages);
+  reduce_directly(link, ranges, sums, messages);
 }
 
 void GroupReduction::gather(PeerLink& link, std::span<const Tensor> tensors, int64_t per) {
   require(per == 1 || per == alignment_, "tensors of elements or of blocks");
   if (processes_ == 1) return;
-  halves_ ? gather_by_halves(link, tensors, per) : gather_directly(link, tensors, per);
+  if (halves_) return gather_by_halves(link, tensors, per);
+  gather_directly(link, tensors, per);
 }
 
 // At distance 1, 2, 4, a pair of ranks splits the range that both have summed over the same ranks

@@ -80,9 +80,13 @@ class MpiLink final : public PeerLink {
   void finish(int slot) override {
     std::vector<Request>& requests = requests_.at(static_cast<size_t>(slot));
     const Wait wait(&watchdog_, "MPI_Wait", peer_of(requests));
+    const bool aside = std::this_thread::get_id() != main_;
     for (Request& r : requests) {
-      std::this_thread::get_id() == main_ ? check(MPI_Wait(&r.of, MPI_STATUS_IGNORE), "MPI_Wait")
-                                          : wait_aside(&r.of);
+      if (aside) {
+        wait_aside(&r.of);
+      } else {
+        check(MPI_Wait(&r.of, MPI_STATUS_IGNORE), "MPI_Wait");
+      }
     }
     requests.clear();
   }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "checkpoint/safetensors.h"
 #include "dist/communicator.h"
 #include "train/trainer.h"
 

@@ -71,7 +71,8 @@ void Exchange::start(const Call& call) {
     number = calls_.size();
     calls_.push_back(call);
   }
-  thread_.joinable() ? changed_.notify_all() : run(number, call);
+  if (!thread_.joinable()) return run(number, call);
+  changed_.notify_all();
 }
 
 void Exchange::reduce(std::span<const FlatRange> ranges) { start({false, ranges, {}}); }

@@ -2,11 +2,13 @@
 
 #include <cuda_runtime.h>
 #include <nccl.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,10 +55,25 @@ void check(ncclResult_t result, const char* what) {
                      "NCCL_DEBUG=INFO prints more; the run resumes from its last checkpoint");
 }
 
+// The watchdog's thread gives the communicator up, while this one may ask for its state.
+std::mutex g_state_is_read;
+bool g_given_up = false;
+
+void give_up(ncclComm_t comm) {
+  const std::lock_guard lock(g_state_is_read);
+  g_given_up = true;
+  (void)library().abort(comm);
+}
+
 /// The same of a call on a communicator that does not block: waits until the call is done.
 void check(ncclComm_t comm, ncclResult_t result, const char* what) {
   while (result == ncclInProgress) {
     std::this_thread::yield();
+    std::unique_lock lock(g_state_is_read);
+    if (g_given_up) {
+      lock.unlock();
+      for (;;) ::pause();  // the watchdog ends the process
+    }
     check(library().state(comm, &result), what);
   }
   check(result, what);
@@ -160,7 +177,7 @@ struct Messages::State {
     config.blocking = 0;
     const ncclResult_t begun = library().init(&comm, peers.size, id, peers.rank, &config);
     before_end = peers.before_end;
-    before_end([this] { (void)library().abort(comm); });
+    before_end([this] { give_up(comm); });
     try {
       check(comm, begun, "a connection between the GPUs");
       first_messages(peers);
