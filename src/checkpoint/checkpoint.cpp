@@ -97,13 +97,10 @@ FileDigest read_back(const std::string& path, uint64_t* sum) {
   const InputFile file(path, ExitCode::io, "check the folder and its disk");
   Sha256 digest;
   *sum = 0;
-  std::vector<char> piece(static_cast<size_t>(std::min(file.bytes(), int64_t{8} << 20)));
-  for (int64_t offset = 0; offset < file.bytes(); offset += std::ssize(piece)) {
-    piece.resize(static_cast<size_t>(std::min(file.bytes() - offset, std::ssize(piece))));
-    file.read(offset, piece.data(), std::ssize(piece));
-    digest.update(piece.data(), piece.size());
-    if (file.bytes() % 4 == 0) *sum += word_sum(offset, piece.data(), std::ssize(piece));
-  }
+  file.for_pieces([&](int64_t offset, const char* piece, int64_t n) {
+    digest.update(piece, static_cast<size_t>(n));
+    if (file.bytes() % 4 == 0) *sum += word_sum(offset, piece, n);
+  });
   return {file.bytes(), digest.hex()};
 }
 

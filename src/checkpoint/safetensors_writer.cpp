@@ -23,9 +23,15 @@ std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& te
   return order;
 }
 
-/// The file up to the first tensor's values: the header and before it its length.
-std::string start_of(const std::vector<const NamedTensor*>& order,
-                     const std::map<std::string, std::string>& metadata) {
+struct Layout {
+  std::string start;  // the file up to the first value: the header after its length
+  std::map<std::string, int64_t> offsets;  // of each tensor's first byte in the file
+  int64_t bytes = 0;                       // of the file
+};
+
+Layout lay_out(const std::vector<const NamedTensor*>& order,
+               const std::map<std::string, std::string>& metadata) {
+  Layout layout;
   nlohmann::json header = nlohmann::json::object();  // sorts its keys
   if (!metadata.empty()) header[safetensors::kMetadata] = metadata;
   int64_t offset = 0;
@@ -38,6 +44,7 @@ std::string start_of(const std::vector<const NamedTensor*>& order,
     header[t->name] = {{"dtype", safetensors::format_name(t->dtype)},
                        {"shape", t->shape},
                        {"data_offsets", {offset, end}}};
+    layout.offsets[t->name] = offset;
     offset = end;
   }
   std::string text;
@@ -49,9 +56,12 @@ std::string start_of(const std::vector<const NamedTensor*>& order,
   text.resize((text.size() + 7) / 8 * 8, ' ');
   require(static_cast<int64_t>(text.size()) <= safetensors::kMaxHeader, "a header below 100 MB");
   const uint64_t length = text.size();
-  std::string start(safetensors::kLengthBytes, '\0');
-  std::memcpy(start.data(), &length, start.size());
-  return start + text;
+  layout.start.resize(safetensors::kLengthBytes);
+  std::memcpy(layout.start.data(), &length, sizeof length);
+  layout.start += text;
+  for (auto& [name, of_tensor] : layout.offsets) of_tensor += std::ssize(layout.start);
+  layout.bytes = std::ssize(layout.start) + offset;
+  return layout;
 }
 
 }  // namespace
@@ -59,7 +69,7 @@ std::string start_of(const std::vector<const NamedTensor*>& order,
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata) {
   const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  const std::string start = start_of(order, metadata);
+  const std::string start = lay_out(order, metadata).start;
   DurableFile file(path);
   file.write(start.data(), std::ssize(start));
   for (const NamedTensor* t : order) {
@@ -72,27 +82,18 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
 
 uint64_t begin_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                            const std::map<std::string, std::string>& metadata) {
-  const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  const std::string start = start_of(order, metadata);
-  int64_t bytes = std::ssize(start);
-  for (const NamedTensor* t : order) bytes += *safetensors::byte_size(t->dtype, t->shape);
+  const Layout layout = lay_out(in_file_order(tensors), metadata);
+  const int64_t written = std::ssize(layout.start);
   DurableFile file(path);
-  file.write(start.data(), std::ssize(start));
-  file.extend(bytes);
+  file.write(layout.start.data(), written);
+  file.extend(layout.bytes);
   file.finish();
-  return word_sum(0, start.data(), std::ssize(start));
+  return word_sum(0, layout.start.data(), written);
 }
 
 SafetensorsPart::SafetensorsPart(const std::string& path, const std::vector<NamedTensor>& tensors,
                                  const std::map<std::string, std::string>& metadata)
-    : file_(path) {
-  const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  int64_t offset = std::ssize(start_of(order, metadata));
-  for (const NamedTensor* t : order) {
-    offsets_[t->name] = offset;
-    offset += *safetensors::byte_size(t->dtype, t->shape);
-  }
-}
+    : file_(path), offsets_(lay_out(in_file_order(tensors), metadata).offsets) {}
 
 void SafetensorsPart::write(const std::string& name, int64_t from, const void* data,
                             int64_t bytes) {

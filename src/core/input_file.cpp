@@ -105,15 +105,20 @@ std::string InputFile::text(int64_t limit) const {
   return content;
 }
 
-std::string InputFile::sha256() const {
-  Sha256 digest;
+void InputFile::for_pieces(const std::function<void(int64_t, const char*, int64_t)>& f) const {
   std::vector<char> piece(static_cast<size_t>(std::min(bytes_, kReadBytes)));
   for (int64_t offset = 0; offset < bytes_;) {
     const int64_t n = std::min(bytes_ - offset, kReadBytes);
     read(offset, piece.data(), n);
-    digest.update(piece.data(), static_cast<size_t>(n));
+    f(offset, piece.data(), n);
     offset += n;
   }
+}
+
+std::string InputFile::sha256() const {
+  Sha256 digest;
+  for_pieces(
+      [&](int64_t, const char* piece, int64_t n) { digest.update(piece, static_cast<size_t>(n)); });
   return digest.hex();
 }
 

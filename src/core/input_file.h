@@ -2,6 +2,7 @@
 // Reads regular files. Nothing is allocated or trusted beyond the bytes that exist.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/error.h"
@@ -32,6 +33,9 @@ class InputFile {
   void read(int64_t offset, void* out, int64_t bytes) const;
   /// The whole file. Throws Error before allocating if it has more than `limit` bytes.
   std::string text(int64_t limit) const;
+  /// Calls f(offset, data, bytes) for pieces of the whole file, in order: a multiple of 4 bytes,
+  /// but for the last.
+  void for_pieces(const std::function<void(int64_t, const char*, int64_t)>& f) const;
   /// SHA-256 of the whole file, 64 lower-case hex digits.
   std::string sha256() const;
 
